@@ -11,8 +11,8 @@
 
 float input(float value) {
 #ifdef DROPPED
-  uint bits = as_uint(value), half = (1u << (DROPPED - 1)) - 1 + (bits >> DROPPED & 1); /* to nearest, ties to even */
-  return isfinite(value) ? as_float((bits + half) >> DROPPED << DROPPED) : value;
+  uint bits = as_uint(value), step = (1u << (DROPPED - 1)) - 1 + (bits >> DROPPED & 1); /* to nearest, ties to even */
+  return isfinite(value) ? as_float((bits + step) >> DROPPED << DROPPED) : value;
 #else
   return value;
 #endif

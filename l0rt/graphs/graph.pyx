@@ -484,12 +484,14 @@ a graph is replayed on any stream of its device.
 
     def __del__(self):
         own, self._lifecycle = self._lifecycle, None
-        if own is not None and own.waits and self.executable is not None:
-            self.executable.rest()
-        if self.recording is not None:
-            let_go(self)
-        if own is not None:
-            own.release()
+        try:
+            if own is not None and own.waits and self.executable is not None:
+                self.executable.rest()
+        finally:
+            if self.recording is not None:
+                let_go(self)
+            if own is not None:
+                own.release()
 
     def __reduce__(self):
         raise TypeError("a Graph cannot be pickled")

@@ -354,7 +354,8 @@ def complaints_about_bad_indices(names):
     below = [-1, -2, -(1 << 31), -(1 << 70), np.int64(-1), SimpleNamespace(type="xpu", index=-1)]
     for name in names:
         for parameter in [p.name for p in parameters(static(name)) if p.name in DEVICES]:
-            for bad in above if NO_CHANGE & set(name.split(".")) else above + below:
+            bads = [*below, 1 << 31, 1 << 70] if name.endswith(".Generator") else above + below  # it needs no device
+            for bad in above if NO_CHANGE & set(name.split(".")) else bads:
                 found = outcome(name, parameter, [bad] if parameter == "devices" else bad)
                 if not found.startswith("DeviceIndexError: ") or "device index" not in found.lower():
                     complaints[f"{name}({parameter}={bad!r})"] = found

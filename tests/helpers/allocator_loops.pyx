@@ -21,6 +21,7 @@ from l0rt.runtime.alloc.heap cimport (
     heap_close,
     heap_create,
     heap_destroy,
+    every_pool,
     heap_trim,
     options_map,
     pointer_free,
@@ -225,7 +226,7 @@ cdef class Loops:
                 s.inactive_split_bytes.all.peak)
 
     def empty(self):
-        heap_trim(self.heap, NULL, NULL)
+        heap_trim(self.heap, NULL, every_pool())
 
     def close(self):
         heap_close(self.heap, 0)

@@ -59,6 +59,44 @@ made["draw"]("loss.png", np.array([1.0, 0.5, 0.05]), made["Network"](), points, 
 
 
 @needs_compiler
+def test_the_networks_products_go_by_the_precision(tmp_path):
+    """Each layer's products, as NumPy computes them of inputs that are rounded to so many bits."""
+    code = f"""
+import runpy
+import numpy as np
+made = runpy.run_path({str(FOLDER / "train_spirals.py")!r})
+l0rt = made["l0rt"]
+l0rt.config.set("driver", "cpu")
+points, labels = made["spirals"](64)
+
+def rounded(x, dropped):
+    bits = x.astype("f4").view("u4")
+    if dropped:
+        bits = bits + ((1 << dropped - 1) - 1 + (bits >> dropped & 1)).astype("u4") >> dropped << dropped
+    return bits.astype("u4").view("f4")
+
+errors = {{}}
+for word, dropped in (("none", 0), ("ieee", 0), ("tf32", 13), ("bf16", 16)):
+    with l0rt.config.patch({{"xpu.matmul.fp32_precision": word}}):
+        network = made["Network"]()
+    found = network.forward(l0rt.from_numpy(points), 64)
+    for precision in (0, 13, 16):
+        worst = 0
+        for layer, x, to in zip(network.layers, found, found[1:]):
+            x = x.numpy("f4", (64, layer.inputs))
+            w = layer.weights.numpy("f4", (layer.inputs + 1, layer.outputs))
+            product = rounded(x, precision).astype("f8") @ rounded(w[:-1], precision).astype("f8") + w[-1]
+            expected = product if layer.is_last else np.tanh(product)
+            worst = max(worst, abs(to.numpy("f4", (64, layer.outputs)) - expected).max())
+        errors[word, precision] = worst
+    best = min((0, 13, 16), key=lambda precision: errors[word, precision])
+    assert best == dropped and errors[word, dropped] < 1e-5, errors
+"""
+    result = run_python(code, ANY_DRIVER, tmp_path, timeout=300)
+    assert result.returncode == 0, result
+
+
+@needs_compiler
 def test_a_training_that_learns_nothing_fails(tmp_path):
     code = f"""
 import runpy

@@ -129,6 +129,7 @@ for form in forms:
     gc.collect()
     acc.synchronize()
     acc.empty_cache()
+    generous.empty_cache()
     stats = acc.memory_stats()
     left = {{k: stats[k + ".all.current"] for k in ("allocated_bytes", "active_bytes", "reserved_bytes")}}
     if any(left.values()):

@@ -22,6 +22,7 @@ from l0rt.runtime.alloc.heap cimport (
     heap_destroy,
     heap_set_limit,
     heap_sleep,
+    every_pool,
     heap_trim,
     heap_tune,
     heap_wake,
@@ -207,8 +208,10 @@ cdef class Allocator:
         return None if block == NULL else (<uintptr_t>block.ptr, block.size, block.requested)
 
     def empty_cache(self, Pool pool=None, stream=None):
-        """Give back what is cached outside of pools, or in one, of one stream or all; wait for work that may use it."""
-        cdef l0rt_private_pool* private_pool = NULL if pool is None else &pool.private_pool[0]
+        """Give all cached memory back, or a pool's, or a stream's, waiting for work that may still use it."""
+        cdef l0rt_private_pool* private_pool = every_pool() if stream is None else NULL
+        if pool is not None:
+            private_pool = pool.private_pool
         cdef void* order = NULL if stream is None else <void*><uintptr_t>stream
         cdef int status
         with nogil:

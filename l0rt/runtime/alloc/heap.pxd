@@ -50,6 +50,13 @@ cdef l0rt_heap* heap_create(const l0rt_memory_ops* ops, void* self,
                             const l0rt_heap_options* options) noexcept nogil
 cdef void heap_destroy(l0rt_heap* heap) noexcept nogil
 cdef int heap_trim(l0rt_heap* heap, void* stream, l0rt_private_pool* private_pool) noexcept nogil
+
+
+cdef inline l0rt_private_pool* every_pool() noexcept nogil:
+    """For `heap_trim`: the memory outside of pools, and that of every pool."""
+    return <l0rt_private_pool*>-1
+
+
 cdef int heap_tune(l0rt_heap* heap, const l0rt_tuning* asked) noexcept nogil
 cdef void heap_set_limit(l0rt_heap* heap, uint64_t nbytes) noexcept nogil
 cdef void heap_close(l0rt_heap* heap, int code) noexcept nogil

@@ -314,13 +314,14 @@ cdef int raw_free(const void* ptr, uint32_t raw) noexcept nogil:
 
 
 cdef inline bint is_meant(l0rt_arena* arena, void* stream, l0rt_private_pool* private_pool) noexcept nogil:
-    return private_pool_of(arena) == private_pool and (stream == NULL or load(&arena.stream) == stream)
+    return (private_pool == every_pool() or private_pool_of(arena) == private_pool) and (
+        stream == NULL or load(&arena.stream) == stream)
 
 
 cdef int heap_trim(l0rt_heap* heap, void* stream, l0rt_private_pool* private_pool) noexcept nogil:
     """Give back every segment that is wholly free, once no work uses it: waits for that. Of one stream, or with NULL of
-    any; of one pool, or with NULL of none and of those that were dropped. L0RT_INTERRUPTED: the wait ended early, and
-    nothing was given back."""
+    any; of one pool, of every one, or with NULL of none and of those that were dropped. L0RT_INTERRUPTED: the wait
+    ended early, and nothing was given back."""
     cdef l0rt_arena* first = heap_arenas(heap)
     cdef uint32_t before
     cdef int status
@@ -333,9 +334,10 @@ cdef int heap_trim(l0rt_heap* heap, void* stream, l0rt_private_pool* private_poo
 
 
 cdef int give_back_of(l0rt_heap* heap, void* stream, l0rt_private_pool* private_pool) noexcept nogil:
-    cdef l0rt_share* share = share_find(heap, private_pool) if private_pool != NULL else NULL
+    cdef bint is_one = private_pool != NULL and private_pool != every_pool()
+    cdef l0rt_share* share = share_find(heap, private_pool) if is_one else NULL
     cdef l0rt_arena* arena = heap_arenas(heap)
-    if load_int(&heap.closed) != 0 or (private_pool != NULL and share == NULL):
+    if load_int(&heap.closed) != 0 or (is_one and share == NULL):
         return L0RT_OK
     if pending_wait(heap) == L0RT_INTERRUPTED:
         return L0RT_INTERRUPTED

@@ -14,7 +14,7 @@ from libc.stdint cimport uint64_t
 from l0rt._base.arguments cimport bytes_of, is_whole, known_as, plain_int, whole
 from l0rt.runtime.current.thread cimport current_device, current_stream
 from l0rt.runtime.streams.capture cimport capture_number, capture_refuse, captures
-from l0rt.runtime.streams.devices cimport device_at, device_total
+from l0rt.runtime.streams.devices cimport device_total
 from l0rt.runtime.streams.hooks cimport CAPTURES, hooked
 from l0rt.runtime.streams.naming cimport (
     call,
@@ -183,8 +183,6 @@ Philox4x32-10 is the generator of Salmon et al. (SC11) that torch uses on CUDA a
             self.index = current_index(self.type)
         elif self.index < 0:
             raise DeviceIndexError(f"Device index must not be negative, got {self.index}")
-        elif self.type == lazy.device_type and device_total() != 0:     # else nobody knows
-            device_at(self.index)
         self.places = {}
         self.state = PhiloxState.__new__(PhiloxState)
         self.state.seed = DEFAULT_SEED

@@ -139,8 +139,8 @@ read_copy_engines()
 
 cdef inline bint offloads(l0rt_stream* stream) noexcept nogil:
     """Should the driver give copies from and to host memory to a copy engine?"""
-    cdef l0rt_device* device = stream.device
-    return _may_offload[device.index] and device.caps.copy_offload and stream.ordinal == device.info.compute_ordinal
+    return (_may_offload[stream.device.index] and stream.device.caps.copy_offload
+            and stream.ordinal == stream.device.info.compute_ordinal)
 
 
 cdef int queue_create(l0rt_stream* stream) except -1:
