@@ -381,7 +381,7 @@ cdef dict WORDS = {"b": "int of 1 byte", "h": "int of 2 bytes", "i": "int of 4 b
 cdef str letters_of(kind):
     """What each byte of a NumPy type is, as `Argument.layout` says it; ``?``: nothing that a kernel has."""
     if kind.subdtype is not None:
-        element, _ = kind.subdtype
+        element = kind.subdtype[0]
         return letters_of(element) * (kind.itemsize // max(element.itemsize, 1))
     if kind.names is not None:
         found = ["x"] * kind.itemsize
