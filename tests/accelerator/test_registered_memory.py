@@ -4,6 +4,7 @@
 import ctypes
 import gc
 import mmap
+import random
 import warnings
 
 import l0rt
@@ -43,6 +44,26 @@ def array():
 def test_an_address_may_be_a_numpy_integer(array):
     with memory.register(np.uint64(array.ctypes.data), np.int64(array.nbytes)) as registered:
         assert registered.ptr == array.ctypes.data
+
+
+@pytest.mark.usefixtures("can")
+def test_memory_that_was_registered_stays_the_programs(extent):
+    """A driver may keep freed host memory, and hand it out again; some look at what they keep ten seconds later."""
+    rng, kept = random.Random(1), []
+    for turn in range(extent(60, 600, 20000)):
+        array = own_pages(rng.choice([4096, 64 << 10, MIB, 3 * MIB]))
+        array[:] = turn % 251
+        memory.register(array).unregister()
+        held = l0rt.empty(array.nbytes, kind="host")
+        np.frombuffer(held, np.uint8)[:] = 255
+        kept.append((array, held, turn % 251))
+        if len(kept) > 12:
+            array, held, value = kept.pop(rng.randrange(12))
+            assert (array == value).all()
+            assert (np.frombuffer(held, np.uint8) == 255).all()
+        if turn % 7 == 0:
+            acc.empty_host_cache()
+        del array, held
 
 
 @pytest.mark.usefixtures("can")

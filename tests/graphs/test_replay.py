@@ -182,6 +182,24 @@ def test_two_thousand_replays_behind_each_other_all_run(kernels):
     assert (read(total, np.float32) == 4000).all()
 
 
+def test_every_replay_behind_others_runs_its_kernels(walkers, extent):
+    """The simulated kernel device counts what Intel's driver has it run: two fills each."""
+    graph, side, number = acc.Graph(), l0rt.Stream(), extent(2000, 2000)
+    x, y = l0rt.empty(4096), l0rt.empty(4096)
+    acc.synchronize()
+    with acc.graph(graph):
+        stream = acc.current_stream()
+        x.fill(1, stream=stream)
+        side.wait_stream(stream)
+        y.fill(2, stream=side)
+        stream.wait_stream(side)
+    before = walkers()
+    for _ in range(number):
+        graph.replay()
+    acc.synchronize()
+    assert walkers() - before == 2 * number
+
+
 def test_replays_behind_each_other_execute_no_list_that_may_still_run(buffer, kernels):
     """They stand behind copies that take their time. A driver may lose such an execution, and never end."""
     big, other, streams = l0rt.empty(32 * MIB).fill(0), l0rt.empty(32 * MIB).fill(0), [l0rt.Stream() for _ in range(3)]

@@ -64,7 +64,7 @@ cdef int op_reserve(void* self, size_t nbytes, void** out) noexcept nogil:
     if not table.alive or device.lost:
         return ZE_RESULT_ERROR_DEVICE_LOST
     if exceeds(device, nbytes):
-        return ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY
+        return ZE_RESULT_ERROR_UNSUPPORTED_SIZE
     return lost_or(device, memory_reserve(
         device.context, device.handle, device.info.max_alloc, device.caps.relaxed, nbytes, out))
 
@@ -79,7 +79,7 @@ cdef int op_range_reserve(void* self, size_t nbytes, void** out) noexcept nogil:
     if not table.alive:
         return ZE_RESULT_ERROR_DEVICE_LOST
     if exceeds(device, nbytes // 2):    # a range has addresses for more than the memory that there is
-        return ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY
+        return ZE_RESULT_ERROR_UNSUPPORTED_SIZE
     return lost_or(device, virtual_reserve(device.context, nbytes, out))
 
 
@@ -93,7 +93,7 @@ cdef int op_physical_mem_create(void* self, size_t nbytes, void** out) noexcept 
     if not table.alive or device.lost:
         return ZE_RESULT_ERROR_DEVICE_LOST
     if exceeds(device, nbytes):
-        return ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY
+        return ZE_RESULT_ERROR_UNSUPPORTED_SIZE
     return lost_or(device, physical_create(device.context, device.handle, nbytes, <ze_physical_mem_handle_t*>out))
 
 
@@ -413,7 +413,7 @@ cdef void* shared_malloc(l0rt_device* device, size_t nbytes) except NULL:
         refuse(device)
     with nogil:
         if exceeds(device, nbytes) and nbytes > machine_memory():
-            r = ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY
+            r = ZE_RESULT_ERROR_UNSUPPORTED_SIZE
         else:
             r = memory_shared(device.context, device.handle, nbytes, &ptr)
         if r != ZE_RESULT_SUCCESS:
