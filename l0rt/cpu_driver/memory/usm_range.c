@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "simulate/quirk.h"
+#include "sync/failure.h"
 
 enum { RANGE = 1, PAGE = 4096 };
 
