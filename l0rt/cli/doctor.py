@@ -20,6 +20,7 @@ import l0rt
 from l0rt import config
 from l0rt.cli import advice, report
 from l0rt.cli.probe import MARK
+from l0rt.paths import known_interpreter
 from l0rt.ze import obstacles, pci, versions
 
 PREFIXES = ("L0RT_", "ZE_", "ZEL_", "ZES_", "ZEX_", "NEO", "ONEAPI_DEVICE_SELECTOR", *report.SIMULATION)
@@ -185,7 +186,7 @@ def ask(step, driver, root="/"):
     code = f"import sys; sys.path[:] = {sys.path}; from l0rt.cli.probe import main; main(*sys.argv[1:])"
     try:
         child = subprocess.run(
-            [sys.executable, "-c", code, step, driver, os.fspath(root)],
+            [known_interpreter(), "-c", code, step, driver, os.fspath(root)],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
