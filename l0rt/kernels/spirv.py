@@ -9,8 +9,8 @@ import struct
 from array import array
 from collections import namedtuple
 
-from l0rt.errors import ModuleBuildError
 from l0rt.kernels.grammar import GRAMMAR, TERMINATORS, VENDORS
+from l0rt.kernels.layouts import Layouts, refused
 
 MAGIC = 0x07230203
 HEADER_WORDS = 5
@@ -20,9 +20,6 @@ MOST_IDS = 1 << 22  # the bound that every implementation has to take (SPIR-V sp
 OPENCL_MEMORY, OPENCL = 2, "OpenCL.std"
 IMPORTS = (OPENCL, "OpenCL.DebugInfo.100", "DebugInfo", "SPIRV.debug")
 ARGUMENT_STRINGS = ("kernel_arg_type", "kernel_arg_type_qual")
-
-DEEPEST = 32  # types within types
-MOST_BYTES = 1 << 16  # of an argument
 
 # Opcodes, storage classes, decorations and execution modes: SPIR-V specification, section 3.
 OP_NAME, OP_MEMORY_MODEL, OP_ENTRY_POINT, OP_EXECUTION_MODE, OP_CAPABILITY = 5, 14, 15, 16, 17
@@ -37,15 +34,18 @@ OP_STRING, OP_IMPORT, OP_EXTENDED, OP_LOAD, OP_PHI, OP_LABEL, OP_SWITCH, OP_DECO
 OP_FUNCTION, OP_PARAMETER, OP_FUNCTION_END = 54, 55, 56
 OP_DECORATE = 71
 SPACES = {0: "constant", 4: "local", 5: "global", 7: "private", 8: "generic"}
-SPEC_ID, C_PACKED, NON_WRITABLE, NON_READABLE, FUNC_PARAM_ATTR = 1, 10, 24, 25, 38
+SPEC_ID, NON_WRITABLE, NON_READABLE, FUNC_PARAM_ATTR = 1, 24, 25, 38
 BUILT_IN, LINKAGE = 11, 41
 OF_THREE = (*range(24, 29), 31, 32, 33)  # built-ins along x, y and z
 BUILT_INS = frozenset((*OF_THREE, 29, 30, 34, *range(36, 42)))
+# Built-ins that parts of a launch have for themselves: NumWorkgroups, WorkgroupId, GlobalSize, EnqueuedWorkgroupSize,
+# GlobalOffset, GlobalLinearId.
+COUNTS = (24, 26, 31, 32, 33, 34)
 BY_VALUE, NO_WRITE = 2, 6
 KERNEL = 6  # the execution model
 LOCAL_SIZE = 17
 
-Argument = namedtuple("Argument", "name kind size address_space number reads writes")
+Argument = namedtuple("Argument", "name kind size address_space number reads writes layout", defaults=("",))
 Argument.__doc__ = """One argument of a kernel, as the module tells of it.
 
 Parameters
@@ -62,9 +62,17 @@ number : str
     What a value is: ``int``, ``float``, or empty for vectors, arrays and structures.
 reads, writes : bool
     Whether the kernel may read or write what a pointer points to.
+layout : str
+    What each byte of a vector, an array or a structure is: the letter of a number begins it (``b``, ``h``, ``i``,
+    ``q``: an int of 1, 2, 4, 8 bytes; ``e``, ``f``, ``d``: a float of 2, 4, 8; ``P``: a pointer), ``.`` continues it,
+    and ``x`` is padding. Empty for other arguments.
 """
 
-Interface = namedtuple("Interface", "arguments required_group_size")
+Interface = namedtuple("Interface", "arguments required_group_size counts_items")
+Interface.__doc__ = """What a module says of a kernel.
+
+``counts_items``: it may ask how many groups or work-items there are, or which group it is in.
+"""
 Specialization = namedtuple("Specialization", "number size")
 
 
@@ -72,12 +80,6 @@ def is_spirv(code):
     """Return whether the first word is SPIR-V's, in either byte order."""
     _check_bytes(code)
     return len(code) >= 4 and MAGIC in struct.unpack("<I", code[:4]) + struct.unpack(">I", code[:4])
-
-
-def _refused(why, word=0):
-    """Return the error of a module that is not whole."""
-    log = f"SPIR-V, word {word} (byte {4 * word}): {why}"
-    return ModuleBuildError(f"the module is not valid: {log}", None, log)
 
 
 def _check_bytes(code):
@@ -90,27 +92,27 @@ def _words_of(code):
     _check_bytes(code)
     if len(code) % 4 or len(code) < 4 * HEADER_WORDS:
         told = f"a module must have whole words, and at least {HEADER_WORDS}, got {len(code)} bytes"
-        raise _refused(told, len(code) // 4)
+        raise refused(told, len(code) // 4)
     words = array("I")
     words.frombytes(code)
     if words[0] != MAGIC:
         words.byteswap()
     if words[0] != MAGIC:
-        raise _refused(f"the first word must be {MAGIC:#x}, got {words[0]:#x}")
+        raise refused(f"the first word must be {MAGIC:#x}, got {words[0]:#x}")
     version = words[1] >> 16 & 0xFF, words[1] >> 8 & 0xFF
     if words[1] & 0xFF0000FF or version[0] != 1 or version > NEWEST:
-        raise _refused(f"the version must be 1.0 to {NEWEST[0]}.{NEWEST[1]}, got {words[1]:#x}", 1)
+        raise refused(f"the version must be 1.0 to {NEWEST[0]}.{NEWEST[1]}, got {words[1]:#x}", 1)
     if not 0 < words[3] <= MOST_IDS:
-        raise _refused(f"the bound of the ids must be 1 to {MOST_IDS}, got {words[3]}", 3)
+        raise refused(f"the bound of the ids must be 1 to {MOST_IDS}, got {words[3]}", 3)
     if words[4] != 0:
-        raise _refused(f"the reserved word must be 0, got {words[4]}", 4)
+        raise refused(f"the reserved word must be 0, got {words[4]}", 4)
     return words
 
 
 TYPES = frozenset((*range(OP_TYPE_VOID, OP_TYPE_FORWARD), 322, 327))
 CONSTANTS = (OP_CONSTANT, OP_SPEC_TRUE, OP_SPEC_FALSE, OP_SPEC_CONSTANT)
 WIDTHS = {OP_TYPE_INT: (8, 16, 32, 64), OP_TYPE_FLOAT: (16, 32, 64)}
-COMPONENTS = (2, 3, 4, 8, 16)
+COMPONENTS = (1, 2, 3, 4, 8, 16)  # the specification has no vector of one, and libocloc makes some
 STORAGE_CLASSES = frozenset((*range(13), 5936, 5937))
 # Instructions of a module's own; all others from OP_LOAD on are a function's.
 OUTSIDE = frozenset((*range(71, 76), 317, 322, 323, 327, 330, 331, 332, 5632, 5911, 5912, 5913))
@@ -138,10 +140,11 @@ class Spirv:
         self.names, self.types, self.values = {}, {}, {}
         self.decorations = {}  # (id, decoration) -> its operands
         self.entries = dict[str, int]()  # a kernel's name -> its function
+        self.built_ins = dict[str, tuple]()  # a kernel's name -> the variables that it names, built-ins among them
         self.modes = dict[int, tuple]()  # a function -> the group size that it requires
         self.modes_of = set()  # functions that have any mode
         self.functions = {}  # id -> [(parameter's id, its type)]
-        self.layouts = {}  # type -> (size, alignment)
+        self.layouts = Layouts(self.types, self.values, self.decorations)
         self.imports = {}  # id -> the name of a set of extended instructions
         self.qualifiers = {}  # a kernel's name -> the qualifiers of its arguments, if the compiler tells them
         self.value_types = dict[int, int]()  # a value -> its type
@@ -167,28 +170,28 @@ class Spirv:
             at, opcode = end, words[end] & 0xFFFF
             end += words[at] >> 16
             if end == at or end > len(words):
-                raise _refused(f"an instruction of {end - at} words where {len(words) - at} are left", at)
+                raise refused(f"an instruction of {end - at} words where {len(words) - at} are left", at)
             row = GRAMMAR.get(opcode)
             if row is None:
                 if opcode < VENDORS:
-                    raise _refused(f"there is no instruction {opcode}", at)
+                    raise refused(f"there is no instruction {opcode}", at)
                 is_loose = True
                 continue
             least, most, typed, result, values, others = row
             if end - at < least or most and end - at != most:
                 told = f"at least {least} are" if most == 0 or end - at < least else f"{most} are"
-                raise _refused(f"instruction {opcode} has {end - at} words, {told} needed", at)
+                raise refused(f"instruction {opcode} has {end - at} words, {told} needed", at)
             if opcode == OP_NAME:  # a third of a module
                 self._name(at, end)
                 continue
             if typed and words[at + 1] not in self.types and not is_loose:
-                raise _refused(f"id {words[at + 1]} is no type that was declared before", at)
+                raise refused(f"id {words[at + 1]} is no type that was declared before", at)
             if result:
                 made = words[at + result]
                 if not 0 < made < bound:
-                    raise _refused(f"id {made} is not below the bound {bound}", at)
+                    raise refused(f"id {made} is not below the bound {bound}", at)
                 if made in made_ids:
-                    raise _refused(f"id {made} is made twice", at)
+                    raise refused(f"id {made} is made twice", at)
                 made_ids.add(made)
             if values and not is_loose:
                 self._need(at, words[at + values[0] : at + values[1] if values[1] else end])
@@ -202,15 +205,15 @@ class Spirv:
             for letter, first, last in others:
                 self._look(letter, at, at + first, at + last if last else end, end, is_loose)
             if opcode >= OP_LOAD and opcode not in OUTSIDE and not self.in_block and opcode != OP_LABEL:
-                raise _refused(f"instruction {opcode} outside of a block", at)
+                raise refused(f"instruction {opcode} outside of a block", at)
             seen.add(opcode)
             special = SPECIAL.get(opcode)
             if special is not None:
                 special(self, at, end)
         if self.inside is not None:
-            raise _refused("a function without an end", len(words))
+            raise refused("a function without an end", len(words))
         if OP_CAPABILITY not in seen or OP_MEMORY_MODEL not in seen:
-            raise _refused("the module declares no capability or no memory model", HEADER_WORDS)
+            raise refused("the module declares no capability or no memory model", HEADER_WORDS)
         if not is_loose:
             self._check_wanted(made_ids)
             self._check_strings()
@@ -224,25 +227,25 @@ class Spirv:
             ("id", self.wanted.difference(made_ids)),
         ):
             if lost:
-                raise _refused(f"there is no {what} {min(lost)}", HEADER_WORDS)
+                raise refused(f"there is no {what} {min(lost)}", HEADER_WORDS)
 
     def _check_strings(self):
         """Intel's driver of 2022 takes for granted that they have something for each argument."""
         for name, told in self.told:
             function = self.entries.get(name)
             if function is None or len(told) - 1 != len(self.functions.get(function, ())) or told[-1]:
-                raise _refused(f"a string tells other arguments than those of {name}", HEADER_WORDS)
+                raise refused(f"a string tells other arguments than those of {name}", HEADER_WORDS)
 
     def _check_decorations(self):
         for function in self.modes_of:
             if function not in self.entries.values():
-                raise _refused(f"an execution mode of {function}, which is no entry point", HEADER_WORDS)
+                raise refused(f"an execution mode of {function}, which is no entry point", HEADER_WORDS)
         for (made, decoration), operands in self.decorations.items():
             if decoration == BUILT_IN and made in self.value_types and operands[0]:
                 pointed = self.types.get((*self._kind(made)[1], 0, 0)[1], (0, ()))
                 wanted = OP_TYPE_VECTOR if operands[0][0] in OF_THREE else OP_TYPE_INT
                 if operands[0][0] in BUILT_INS and pointed[0] != wanted:
-                    raise _refused(f"value {made} is of another type than built-in {operands[0][0]}", HEADER_WORDS)
+                    raise refused(f"value {made} is of another type than built-in {operands[0][0]}", HEADER_WORDS)
 
     def _look(self, letter, at, first, last, end, is_loose):
         """Look at an operand, or at those up to the last, other than values."""
@@ -250,7 +253,7 @@ class Spirv:
         if letter == "t":
             for kind in words[first:last]:
                 if kind not in self.types and kind not in self.forward and not is_loose:
-                    raise _refused(f"id {kind} is no type that was declared before", at)
+                    raise refused(f"id {kind} is no type that was declared before", at)
         elif letter == "l":
             self.wanted_labels.update(words[first:last])
         elif letter == "f":
@@ -264,7 +267,7 @@ class Spirv:
         """Return the word behind a string."""
         last = self.bytes.find(b"\0", 4 * at, 4 * end)
         if last < 0 or (is_last and last // 4 + 1 != end):
-            raise _refused(f"a string {'without an end' if last < 0 else 'that ends before its instruction'}", at)
+            raise refused(f"a string {'without an end' if last < 0 else 'that ends before its instruction'}", at)
         return last // 4 + 1
 
     def _text(self, at, end):
@@ -292,7 +295,7 @@ class Spirv:
         name, behind = self._text(at + 3, end)
         self.wanted.update(words[behind:end])
         if words[at + 1] == KERNEL:
-            self.entries[name] = words[at + 2]
+            self.entries[name], self.built_ins[name] = words[at + 2], tuple(words[behind:end])
 
     def _mode(self, at, end):
         words = self.words
@@ -303,22 +306,22 @@ class Spirv:
     def _decorate(self, at, end):
         words = self.words
         if words[at + 2] == LINKAGE and (self._text(at + 3, end)[1] != end - 1 or words[end - 1] > 2):
-            raise _refused("a linkage without a name or a type", at)
+            raise refused("a linkage without a name or a type", at)
         self.decorations.setdefault((words[at + 1], words[at + 2]), []).append(tuple(words[at + 3 : end]))
 
     def _type(self, at, end):
         words = self.words
         opcode, made, operands = words[at] & 0xFFFF, words[at + 1], tuple(words[at + 2 : end])
         if opcode in WIDTHS and operands[0] not in WIDTHS[opcode]:
-            raise _refused(f"a number of {operands[0]} bits", at)
+            raise refused(f"a number of {operands[0]} bits", at)
         if opcode == OP_TYPE_VECTOR:
             component = self.types.get(operands[0], (0,))[0]
             if operands[1] not in COMPONENTS or component not in (OP_TYPE_BOOL, OP_TYPE_INT, OP_TYPE_FLOAT):
-                raise _refused(f"a vector of {operands[1]} components of type {operands[0]}", at)
+                raise refused(f"a vector of {operands[1]} components of type {operands[0]}", at)
         if opcode == OP_TYPE_POINTER and operands[0] not in STORAGE_CLASSES:
-            raise _refused(f"there is no storage class {operands[0]}", at)
+            raise refused(f"there is no storage class {operands[0]}", at)
         if opcode == OP_TYPE_ARRAY and operands[1] not in self.value_types:
-            raise _refused(f"the length of an array must be a constant, got id {operands[1]}", at)
+            raise refused(f"the length of an array must be a constant, got id {operands[1]}", at)
         self.types[made] = (opcode, operands)
 
     def _forward(self, at, end):
@@ -327,17 +330,17 @@ class Spirv:
     def _import(self, at, end):
         name = self._text(at + 2, end)[0]
         if name not in IMPORTS and not name.startswith("NonSemantic."):
-            raise _refused(f"there are no extended instructions {name!r}", at)
+            raise refused(f"there are no extended instructions {name!r}", at)
         self.imports[self.words[at + 1]] = name
 
     def _extended(self, at, end):
         words = self.words
         name = self.imports.get(words[at + 3])
         if name is None:
-            raise _refused(f"id {words[at + 3]} is no set of extended instructions", at)
+            raise refused(f"id {words[at + 3]} is no set of extended instructions", at)
         if name == OPENCL:
             if words[at + 4] > LAST_OF_OPENCL:
-                raise _refused(f"there is no extended instruction {words[at + 4]}", at)
+                raise refused(f"there is no extended instruction {words[at + 4]}", at)
             self._need(at, words[at + 5 : end - 1 if words[at + 4] in NUMBER_LAST else end])
 
     def _constant(self, at, end):
@@ -346,30 +349,30 @@ class Spirv:
         if words[at] & 0xFFFF in (OP_CONSTANT, OP_SPEC_CONSTANT) and (
             opcode not in WIDTHS or end - at != (5 if facts[0] == 64 else 4)
         ):
-            raise _refused(f"a constant of type {words[at + 1]} in {end - at - 3} words", at)
+            raise refused(f"a constant of type {words[at + 1]} in {end - at - 3} words", at)
         if words[at] & 0xFFFF in (48, 49, 41, 42) and opcode != OP_TYPE_BOOL:
-            raise _refused(f"a bool of type {words[at + 1]}", at)
+            raise refused(f"a bool of type {words[at + 1]}", at)
         self.values[words[at + 2]] = (words[at + 1], tuple(words[at + 3 : end]))
 
     def _need(self, at, ids):
         if not self.visible.issuperset(ids):
-            raise _refused(f"there is no value {min(set(ids) - self.visible)} here", at)
+            raise refused(f"there is no value {min(set(ids) - self.visible)} here", at)
 
     def _constant_operation(self, at, end):
         words = self.words
         row = GRAMMAR.get(words[at + 3])
         if row is None or not row.result or not row.values or words[at + 3] < OP_LOAD:
-            raise _refused(f"a constant of instruction {words[at + 3]}", at)
+            raise refused(f"a constant of instruction {words[at + 3]}", at)
         first, last = row.values
         self._need(at, words[at + first + 1 : at + last + 1 if last else end])
 
     def _function(self, at, end):
         words = self.words
         if self.inside is not None:
-            raise _refused("a function inside a function", at)
+            raise refused("a function inside a function", at)
         opcode, facts = self.types.get(words[at + 4], (0, ()))
         if opcode != OP_TYPE_FUNCTION or facts[0] != words[at + 1]:
-            raise _refused(f"type {words[at + 4]} is no type of a function that returns type {words[at + 1]}", at)
+            raise refused(f"type {words[at + 4]} is no type of a function that returns type {words[at + 1]}", at)
         self.inside = self.functions[words[at + 2]] = []
         self.awaited, self.returns = list(facts[1:]), facts[0]
         self.visible = set(self.globals)
@@ -378,26 +381,26 @@ class Spirv:
     def _parameter(self, at, end):
         words = self.words
         if self.inside is None or not self.awaited or self.awaited.pop(0) != words[at + 1]:
-            raise _refused(f"a parameter of type {words[at + 1]}, which the type of the function does not have", at)
+            raise refused(f"a parameter of type {words[at + 1]}, which the type of the function does not have", at)
         self.inside.append((words[at + 2], words[at + 1]))
 
     def _function_end(self, at, end):
         if self.inside is None:
-            raise _refused("the end of a function that did not begin", at)
+            raise refused("the end of a function that did not begin", at)
         if self.in_block or self.awaited:
-            raise _refused("a function that ends before its parameters or its last block", at)
+            raise refused("a function that ends before its parameters or its last block", at)
         for what, lost in (
             ("block", self.wanted_labels.difference(self.labels[1:])),
             ("block", self.phi_labels.difference(self.labels)),
             ("value", self.wanted_values - self.visible),
         ):
             if lost:
-                raise _refused(f"there is no {what} {min(lost)} in the function", at)
+                raise refused(f"there is no {what} {min(lost)} in the function", at)
         self.inside, self.visible = None, self.globals
 
     def _label(self, at, end):
         if self.inside is None or self.in_block or self.awaited:
-            raise _refused("a block outside of a function, or inside another one", at)
+            raise refused("a block outside of a function, or inside another one", at)
         self.in_block = True
         self.labels.append(self.words[at + 1])
 
@@ -406,7 +409,7 @@ class Spirv:
 
     def _memory_model(self, at, end):
         if self.words[at + 1] not in (1, 2) or self.words[at + 2] != OPENCL_MEMORY:
-            raise _refused("the memory must be OpenCL's, with physical addresses", at)
+            raise refused("the memory must be OpenCL's, with physical addresses", at)
 
     def _kind(self, value):
         """Return the opcode of a value's type, and its operands."""
@@ -417,30 +420,30 @@ class Spirv:
         words, kinds = self.words, self.value_types
         for value in words[at + 3 : end]:
             if kinds[value] != words[at + 1]:
-                raise _refused(f"value {value} is of type {kinds[value]}, not {words[at + 1]}", at)
+                raise refused(f"value {value} is of type {kinds[value]}, not {words[at + 1]}", at)
 
     def _equal(self, at, end):
         """Both operands have one type."""
         words, kinds = self.words, self.value_types
         if kinds[words[at + 3]] != kinds[words[at + 4]]:
-            raise _refused(f"values {words[at + 3]} and {words[at + 4]} are of different types", at)
+            raise refused(f"values {words[at + 3]} and {words[at + 4]} are of different types", at)
 
     def _select(self, at, end):
         words, kinds = self.words, self.value_types
         if kinds[words[at + 4]] != words[at + 1] or kinds[words[at + 5]] != words[at + 1]:
-            raise _refused(f"a choice between other types than {words[at + 1]}", at)
+            raise refused(f"a choice between other types than {words[at + 1]}", at)
 
     def _load(self, at, end):
         words = self.words
         opcode, facts = self._kind(words[at + 3])
         if opcode != OP_TYPE_POINTER or facts[1] != words[at + 1]:
-            raise _refused(f"value {words[at + 3]} is no pointer to type {words[at + 1]}", at)
+            raise refused(f"value {words[at + 3]} is no pointer to type {words[at + 1]}", at)
 
     def _store(self, at, end):
         words = self.words
         opcode, facts = self._kind(words[at + 1])
         if opcode != OP_TYPE_POINTER or facts[1] != self.value_types[words[at + 2]]:
-            raise _refused(f"value {words[at + 1]} is no pointer to what is stored", at)
+            raise refused(f"value {words[at + 1]} is no pointer to what is stored", at)
 
     def _chain(self, at, end):
         """The indices lead from the base to what the result points to."""
@@ -448,15 +451,15 @@ class Spirv:
         kind, facts = self._kind(words[at + 3])
         made, made_facts = self.types.get(words[at + 1], (0, (0,)))
         if kind != OP_TYPE_POINTER or made != OP_TYPE_POINTER or facts[0] != made_facts[0]:
-            raise _refused(f"value {words[at + 3]} is no pointer, or the result is none", at)
+            raise refused(f"value {words[at + 3]} is no pointer, or the result is none", at)
         target = facts[1]
         for number, value in enumerate(words[at + 4 : end]):
             if self._kind(value)[0] != OP_TYPE_INT:
-                raise _refused(f"index {value} is no int", at)
+                raise refused(f"index {value} is no int", at)
             if number or words[at] & 0xFFFF in (65, 66):  # the first of the others is one of an array's
                 target = self._member(target, value, at)
         if target != made_facts[1]:
-            raise _refused(f"the indices lead to type {target}, not {made_facts[1]}", at)
+            raise refused(f"the indices lead to type {target}, not {made_facts[1]}", at)
 
     def _member(self, kind, index, at):
         """Return the type of a part of a type."""
@@ -465,16 +468,16 @@ class Spirv:
             return facts[0]
         number = self.values.get(index, (0, ()))[1]
         if opcode != OP_TYPE_STRUCT or not number or number[0] >= len(facts):
-            raise _refused(f"type {kind} has no part of index {index}", at)
+            raise refused(f"type {kind} has no part of index {index}", at)
         return facts[number[0]]
 
     def _choose(self, at, end):
         if self._kind(self.words[at + 1])[0] != OP_TYPE_BOOL:
-            raise _refused(f"value {self.words[at + 1]} is no bool", at)
+            raise refused(f"value {self.words[at + 1]} is no bool", at)
 
     def _return(self, at, end):
         if self.value_types[self.words[at + 1]] != self.returns:
-            raise _refused(f"value {self.words[at + 1]} is not what the function returns", at)
+            raise refused(f"value {self.words[at + 1]} is not what the function returns", at)
 
     def _call(self, at, end):
         self.calls.append((at, end))
@@ -484,13 +487,13 @@ class Spirv:
         for at, end in self.calls:
             wanted = [kind for _, kind in self.functions.get(words[at + 3], ())]
             if [self.value_types[value] for value in words[at + 4 : end]] != wanted:
-                raise _refused(f"function {words[at + 3]} takes other arguments", at)
+                raise refused(f"function {words[at + 3]} takes other arguments", at)
             if self.value_types[words[at + 3]] != words[at + 1]:
-                raise _refused(f"function {words[at + 3]} returns another type", at)
+                raise refused(f"function {words[at + 3]} returns another type", at)
 
     def _phi(self, at, end):
         if (end - at) % 2 == 0:
-            raise _refused("a value without the block that it is from", at)
+            raise refused("a value without the block that it is from", at)
         self.wanted_values.update(self.words[at + 3 : end : 2])
         self.phi_labels.update(self.words[at + 4 : end : 2])
 
@@ -498,7 +501,7 @@ class Spirv:
         kind = self.types.get(self.value_types.get(self.words[at + 1]), (0, ()))
         step = 3 if kind[0] == OP_TYPE_INT and kind[1][0] == 64 else 2
         if (end - at - 3) % step:
-            raise _refused("a case without its block", at)
+            raise refused("a case without its block", at)
         self.wanted_labels.update(self.words[at + 2 + step : end : step])
         self.in_block = False
 
@@ -518,7 +521,17 @@ class Spirv:
             self._argument(made, kind, "const" in told.split())
             for (made, kind), told in zip(self.functions[function], qualifiers, strict=False)
         )
-        return Interface(arguments, self.modes.get(function))
+        return Interface(arguments, self.modes.get(function), self._counts_items(name))
+
+    def _counts_items(self, name):
+        """Whether the kernel names one of these built-ins, or no kernel of the module does, which must."""
+        counts = {
+            made
+            for (made, decoration), operands in self.decorations.items()
+            if decoration == BUILT_IN and operands[0] and operands[0][0] in COUNTS
+        }
+        named = set().union(*self.built_ins.values())
+        return bool(counts.intersection(self.built_ins[name]) or counts - named)
 
     def _argument(self, made, kind, is_const):
         name = self._text(*self.names[made])[0] if made in self.names else ""
@@ -527,12 +540,15 @@ class Spirv:
             return self._pointer(made, name, SPACES.get(facts[0], "generic"), facts[1], is_const)
         if opcode in (OP_TYPE_IMAGE, OP_TYPE_SAMPLED_IMAGE, OP_TYPE_SAMPLER):
             return Argument(name, "sampler" if opcode == OP_TYPE_SAMPLER else "image", 8, "", "", True, True)
-        number = {OP_TYPE_INT: "int", OP_TYPE_FLOAT: "float"}.get(opcode, "")
-        return Argument(name, "value", self._layout(kind)[0], "", number, True, False)
+        return self._value(name, kind, {OP_TYPE_INT: "int", OP_TYPE_FLOAT: "float"}.get(opcode, ""))
+
+    def _value(self, name, kind, number):
+        size = self.layouts.of(kind)[0]
+        return Argument(name, "value", size, "", number, True, False, "" if number else self.layouts.letters(kind))
 
     def _pointer(self, made, name, space, target, is_const):
         if space == "private":  # a structure that is passed by value
-            return Argument(name, "value", self._layout(target)[0], "", "", True, False)
+            return self._value(name, target, "")
         if space == "local":
             return Argument(name, "local", 0, space, "", True, True)
         attributes = {operand[0] for operand in self.decorations.get((made, FUNC_PARAM_ATTR), ()) if operand}
@@ -541,45 +557,6 @@ class Spirv:
             is_const or space == "constant" or NO_WRITE in attributes or (made, NON_WRITABLE) in self.decorations
         )
         return Argument(name, "pointer", 8, space, "", reads, writes)
-
-    def _layout(self, kind, depth=0):
-        """Return (size, alignment) of a type in bytes, as OpenCL C lays it out (OpenCL C specification, 6.1.5)."""
-        if kind not in self.layouts:
-            if depth > DEEPEST:
-                raise _refused(f"type {kind} contains itself, or {DEEPEST} types in each other")
-            self.layouts[kind] = self._layout_of(kind, depth)
-            if self.layouts[kind][0] > MOST_BYTES:
-                raise _refused(f"type {kind} has {self.layouts[kind][0]} bytes, more than an argument may have")
-        return self.layouts[kind]
-
-    def _layout_of(self, kind, depth):
-        opcode, facts = self.types.get(kind, (0, ()))
-        if opcode in (OP_TYPE_INT, OP_TYPE_FLOAT):
-            return facts[0] // 8, facts[0] // 8
-        if opcode == OP_TYPE_BOOL:
-            return 1, 1
-        if opcode == OP_TYPE_POINTER:
-            return 8, 8
-        if opcode == OP_TYPE_VECTOR:
-            size = self._layout(facts[0], depth + 1)[0] * (4 if facts[1] == 3 else facts[1])
-            return size, size
-        if opcode == OP_TYPE_ARRAY:
-            size, alignment = self._layout(facts[0], depth + 1)
-            count = self.values.get(facts[1], (0, (0,)))[1][0]
-            return size * count, alignment
-        if opcode == OP_TYPE_STRUCT:
-            return self._structure(kind, facts, depth)
-        raise _refused(f"type {kind} has no size that is known here")
-
-    def _structure(self, kind, members, depth):
-        packed = (kind, C_PACKED) in self.decorations
-        size, widest = 0, 1
-        for member in members:
-            nbytes, alignment = self._layout(member, depth + 1)
-            alignment = 1 if packed else alignment
-            size = -(-size // max(alignment, 1)) * max(alignment, 1) + nbytes
-            widest = max(widest, alignment)
-        return -(-size // widest) * widest, widest
 
 
 # What is known of the types of operands.
