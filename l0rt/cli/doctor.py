@@ -44,9 +44,11 @@ FALLBACKS = {
     "cb_pool": "events are reset before they are recorded anew",
     "event_ipc": "an event cannot be shared with another process",
     "memory_ipc": "memory is copied through host memory to other processes: ipc_handle raises UnsupportedError",
+    "range_ipc": "only memory of ordinary segments is shared with other processes",
     "copy_offload": "copies from and to host memory run where their stream's kernels do",
     "graph": "a graph is replayed as command lists of l0rt's own",
     "graph_forks": "a graph of several streams is replayed as command lists of l0rt's own",
+    "global_offset": "launches take no global_offset=, and only sizes that their groups divide",
     "mutable_lists": "an update of a node of a graph records the node's command list anew",
     "memmap": "l0rt.memory.register raises UnsupportedError; copies of such memory go through pinned memory",
 }
