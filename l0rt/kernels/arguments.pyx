@@ -207,8 +207,8 @@ cdef uint64_t known_address(Parameters self, Py_ssize_t at, value) except? 0:
     with nogil:
         kind = memory_kind(context, <void*>address)
     if kind == ZE_MEMORY_TYPE_UNKNOWN:
-        raise ValueError(f"{place(self, at)} is {address:#x}, and neither l0rt nor the driver knows memory there: give a "
-                         f"Buffer, or l0rt.Pointer({address:#x}) if there is some")
+        raise ValueError(f"{place(self, at)} is {address:#x}, and neither l0rt nor the driver knows memory there: give "
+                         f"a Buffer, or l0rt.Pointer({address:#x}) if there is some")
     return address
 
 
@@ -375,7 +375,7 @@ cdef dict WORDS = {"b": "int of 1 byte", "h": "int of 2 bytes", "i": "int of 4 b
 cdef str letters_of(kind):
     """What each byte of a NumPy type is, as `Argument.layout` says it; ``?``: nothing that a kernel has."""
     if kind.subdtype is not None:
-        element, shape = kind.subdtype
+        element = kind.subdtype[0]
         return letters_of(element) * (kind.itemsize // max(element.itemsize, 1))
     if kind.names is not None:
         found = ["x"] * kind.itemsize

@@ -356,10 +356,11 @@ cdef int refuse_offset(
     with gil:
         name = kernel.name.decode("utf-8", "replace")
         if not kernel.module.device.caps.global_offset:
-            raise UnsupportedError(f"{name}(): device {kernel.module.device.index} has no global offsets (`l0rt doctor` "
-                                   "says why)")
-        raise ValueError(f"{name}(): global ids must be below 2**32, got {[groups[i] * <uint64_t>size[i] for i in range(3)]} "
-                         f"work-items from {[offset[i] for i in range(3)]} on")
+            raise UnsupportedError(f"{name}(): device {kernel.module.device.index} has no global offsets: see "
+                                   "global_offset of `l0rt doctor`")
+        items = [groups[i] * <uint64_t>size[i] for i in range(3)]
+        raise ValueError(f"{name}(): global ids must be below 2**32, got {items} work-items from "
+                         f"{[offset[i] for i in range(3)]} on")
 
 
 cdef inline uint64_t local_bytes_of(const l0rt_kernel* kernel, const l0rt_arg* args, uint32_t count) noexcept nogil:

@@ -137,8 +137,9 @@ class Spirv:
     def __init__(self, code):
         self.words = _words_of(code)
         self.bytes = self.words.tobytes()
-        self.names, self.types, self.values = {}, {}, {}
-        self.decorations = {}  # (id, decoration) -> its operands
+        self.names = {}
+        self.types, self.values = dict[int | None, tuple](), dict[int, tuple]()
+        self.decorations = dict[tuple, list]()  # (id, decoration) -> its operands
         self.entries = dict[str, int]()  # a kernel's name -> its function
         self.built_ins = dict[str, tuple]()  # a kernel's name -> the variables that it names, built-ins among them
         self.modes = dict[int, tuple]()  # a function -> the group size that it requires

@@ -46,7 +46,7 @@ cdef dict _owners = {}          # entry -> weak reference to the Buffer
 cdef dict _sent = {}            # entry -> the Buffer itself, until one process has imported each handle that was sent
 cdef dict _shared = {}          # address of an allocation -> (its id, its size, the driver's handle)
 cdef dict _ranges = {}          # entry -> (its address, id, size, the driver's handle), of a part of a range
-RANGE_ID = 1 << 62              # and the generation: no driver's id is as large, and the CPU driver's physical ids are larger
+RANGE_ID = 1 << 62              # and the generation: ids of allocations are smaller, those of physical memory larger
 
 
 cdef bytes export_handle(owner, l0rt_block* block, l0rt_device* device, size_t offset, size_t nbytes, bint is_sent):
