@@ -28,7 +28,7 @@ DEFAULTS = ("/lib64", "/usr/lib64", "/lib", "/usr/lib")
 PACKAGE = "Debian and Ubuntu: apt install intel-opencl-icd, or intel-ocloc of Intel's own packages"
 ANY_DEVICE = "skl"  # SPIR-V is the same for all; this one has double, half and 64-bit atomics
 # For OpenCL C 1.1 libocloc's headers do not compile for a device with an extension that this one does not have.
-ANY_OLD_DEVICE = "bdw"
+ANY_OLD_DEVICE, OWN_ERROR = "bdw", b"./opencl-c.h:"
 # Of whole numbers libocloc makes an instruction of it that is one of floats, which its own next stage refuses; of this
 # other function, which adds a third number, it makes a call.
 DOT = b"""#line 1 "dot"
@@ -139,10 +139,10 @@ def build(path, source, headers, options, device):
     if any(re.search(rb"\bdot\s*\(", text) for text in (source, *(content for _, content in headers))):
         source = DOT + source
     old = ANY_OLD_DEVICE if "-cl-std=CL1.1" in options else None
-    for name in filter(None, (old, device, ANY_DEVICE)):
+    for name in filter(None, (device, old, ANY_DEVICE)):
         code, outputs = _invoke(path, [*words, "-device", name], [("kernel.cl", source)], headers)
-        if code != UNKNOWN_DEVICE:  # a device that is newer than the compiler
-            break
+        if code != UNKNOWN_DEVICE and not (old and OWN_ERROR in outputs.get("stdout.log", b"")):
+            break  # else the device is newer than the compiler, or its headers are wrong for it
     log = NO_NEWS.sub("", outputs.pop("stdout.log", b"").decode("utf-8", "replace")).strip("\n\0")
     spirv = next((data for name, data in outputs.items() if name.endswith(".spv")), None)
     return Output(spirv if code == 0 else None, log or ("" if code == 0 else f"libocloc failed with code {code}"))

@@ -123,6 +123,8 @@ def test_every_version_of_the_language(kind, version):
     check(body, [int(version[2:].replace(".", "")) * 10, 8], f"-cl-std={version}")
 
 
+@pytest.mark.checks_data
 def test_the_first_version_has_double_precision(kind):
+    """The CPU device has it, and not every one of Intel's."""
     before = "#pragma OPENCL EXTENSION cl_khr_fp64 : enable"
     check("double d = o[1] + 2.25; o[0] = (int)(sqrt(d) * 4);", [6], "-cl-std=CL1.1", before)

@@ -136,10 +136,10 @@ def test_a_graph_refuses_other_elements_too(module):
 def test_an_int_is_a_pointer_if_memory_is_known_there(module):
     kernel, value = module["float4s"], np.ones(4, "f4")
     host = l0rt.pinned(16, "f4")
+    pieces = [l0rt.empty(64, kind=kind) for kind in ("device", "host", "shared")]
     freed = l0rt.empty(1 << 21)
     gone = freed.ptr
     freed.free()
-    pieces = [l0rt.empty(64, kind=kind) for kind in ("device", "host", "shared")]
     for address in [*(piece.ptr for piece in pieces), pieces[0].ptr + 48, host.ctypes.data, np.uint64(pieces[0].ptr)]:
         kernel[1, 1](address, value)
         kernel[1, 1](l0rt.Pointer(address), value)
