@@ -2,6 +2,7 @@
 /* append_launch.c: appending launches of kernels. */
 #include <string.h>
 
+#include "failure.h"
 #include "gate.h"
 #include "launch.h"
 #include "list.h"
@@ -16,6 +17,11 @@ static ze_result_t check(const cpu_list *list, const cpu_kernel *kernel) {
   if (!cpu_group_computes(list->ordinal)) return ZE_RESULT_ERROR_INVALID_COMMAND_LIST_TYPE;
   if (list->context != kernel->module->context || list->device != kernel->module->device)
     return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  spirv_result why;
+  if (!spirv_kernel_prepare(kernel->kernel, &why)) {
+    cpu_failure_describe(why.text);
+    return ZE_RESULT_ERROR_UNSUPPORTED_FEATURE;
+  }
   return cpu_kernel_local_bytes(kernel) > SPIRV_MAX_LOCAL_BYTES ? ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY
                                                                 : ZE_RESULT_SUCCESS;
 }

@@ -65,11 +65,21 @@ void spirv_arena_free(spirv_arena *arena) {
   arena->total = 0;
 }
 
+static _Noreturn void leave(spirv_arena *arena, uint32_t word, const char *format, va_list list) {
+  vsnprintf(arena->text, sizeof(arena->text), format, list);
+  arena->offset = word * 4;
+  longjmp(arena->out, 1);
+}
+
 void spirv_refuse(spirv_arena *arena, uint32_t word, const char *format, ...) {
   va_list list;
   va_start(list, format);
-  vsnprintf(arena->text, sizeof(arena->text), format, list);
-  va_end(list);
-  arena->offset = word * 4;
-  longjmp(arena->out, 1);
+  leave(arena, word, format, list);
+}
+
+void spirv_unsupported(spirv_arena *arena, uint32_t word, const char *format, ...) {
+  va_list list;
+  va_start(list, format);
+  arena->unsupported = true;
+  leave(arena, word, format, list);
 }

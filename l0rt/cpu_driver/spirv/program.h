@@ -50,10 +50,6 @@ struct spirv_program {
 /* Finds the function or variable that an import names, in any of the modules; NULL: no module exports it. */
 const spirv_id *spirv_program_find(const struct spirv_program *program, const char *name, uint32_t op,
                                    const spirv_module **module);
-/* The atomics of OpenCL 1.x and dot products, which the engine knows by name (lower_group.c, lower_dot.c), so no module
- * needs to export them: what follows _Z and the length in the name of one; else NULL. */
-const char *spirv_known_name(const char *mangled);
-
 /* Where an instruction stands. The code of a kernel has its word as if the modules, in their order, were one. */
 typedef struct {
   const spirv_module *module;
