@@ -2,6 +2,7 @@
 /* kernel.c: making kernels, and setting what their launches take. */
 #include "kernel.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,7 +39,13 @@ CPU_EXPORT ze_result_t zeKernelCreate(ze_module_handle_t handle, const ze_kernel
   if (module == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
   if (desc == NULL || desc->pKernelName == NULL || out == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
   if (desc->flags > 0x3) return ZE_RESULT_ERROR_INVALID_ENUMERATION;
-  if (cpu_module_is_unlinked(module)) return ZE_RESULT_ERROR_INVALID_MODULE_UNLINKED;
+  if (cpu_module_is_unlinked(module)) {
+    char text[200];
+    snprintf(text, sizeof(text), "the module calls %.100s, which has no body and no module exports",
+             spirv_program_import(cpu_module_program(module), 0));
+    cpu_failure_describe(text);
+    return ZE_RESULT_ERROR_INVALID_MODULE_UNLINKED;
+  }
   const spirv_kernel *code = spirv_program_kernel(cpu_module_program(module), desc->pKernelName);
   if (code == NULL) return ZE_RESULT_ERROR_INVALID_KERNEL_NAME;
   spirv_result why;

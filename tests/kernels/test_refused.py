@@ -14,6 +14,7 @@ from l0rt.kernels.spirv import Spirv
 from helpers import compilers
 
 PATH = Path(__file__).with_name("refused.spv")
+IMPORTS = Path(__file__).parents[2] / "l0rt/cpu_driver/test/kernels/imports.spv"
 SOURCE = PATH.with_suffix(".cl").read_text().splitlines()
 
 
@@ -136,8 +137,17 @@ kernel void f(global int *to) {{ to[0] = helper(2) + get_local_id(0); }}
         l0rt.compile(source + "int helper(int x) { return x + 1; }\n").close()
 
 
+@pytest.mark.checks_data
+def test_an_import_that_nothing_exports_is_named():
+    """Data is checked: the text is the CPU driver's."""
+    with (
+        l0rt.Module(IMPORTS) as module,
+        pytest.raises(l0rt.L0Error, match="INVALID_MODULE_UNLINKED.*the module calls twice, which has no body"),
+    ):
+        module[module.kernels[0]]
+
+
 def test_what_a_module_imports_is_known():
-    folder = Path(__file__).parents[2] / "l0rt/cpu_driver/test/kernels"
-    assert Spirv((folder / "imports.spv").read_bytes()).imports == ("twice",)
-    assert Spirv((folder / "exports.spv").read_bytes()).imports == ()
+    assert Spirv(IMPORTS.read_bytes()).imports == ("twice",)
+    assert Spirv(IMPORTS.with_name("exports.spv").read_bytes()).imports == ()
     assert Spirv(PATH.with_name("zig.spv").read_bytes()).imports == (), "drivers have the atomics of OpenCL 1.x"

@@ -2,6 +2,7 @@
 """What a module says of itself, and that none that is damaged gets past the reader."""
 
 import random
+import re
 import struct
 from pathlib import Path
 
@@ -122,12 +123,26 @@ def test_a_refusal_names_the_line_of_the_source():
         spirv.Spirv(changed(REFUSED, (at + 2, struct.unpack_from("<I", REFUSED, 4 * at + 4)[0])))
 
 
-def test_modules_that_would_take_very_long_are_not_supported():
+def many_groups():
     """Each of many groups of decorations would be looked for in all of the module."""
-    groups = struct.pack("<3I", 3 << 16 | 74, 1, 1) * 300_000
-    head = ADD[: 4 * place_of(ADD, 14)]
+    return struct.pack("<3I", 3 << 16 | 74, 1, 1) * 300_000
+
+
+def many_members():
+    """Each of many constants is the last member of a large structure."""
+    last, kind, whole = 1000, 100, 102
+    head = struct.pack("<4I", 4 << 16 | 21, kind, 32, 0)
+    head += struct.pack(f"<{2 + last}I", 2 + last << 16 | 30, 101, *[kind] * last)
+    head += struct.pack("<3I", 3 << 16 | 46, 101, whole)
+    parts = (struct.pack("<6I", 6 << 16 | 52, kind, number, 81, whole, last - 1) for number in range(103, 350_000))
+    return head + b"".join(parts)
+
+
+@pytest.mark.parametrize("body", [many_groups, many_members])
+def test_modules_that_would_take_very_long_are_not_supported(body):
+    code = ADD[: 4 * place_of(ADD, 14)] + body()
     with pytest.raises(ModuleBuildError, match="not supported: .*takes too long"):
-        spirv.Spirv(head + groups)
+        spirv.Spirv(changed(code, (3, min(1 << 22, len(code) // 4))))
 
 
 @pytest.mark.parametrize(
@@ -181,13 +196,14 @@ def test_const_of_the_source_is_read_from_what_the_compiler_tells():
     assert [a.writes for a in kernels["store"].arguments if a.kind == "pointer"] == [True]
 
 
-def test_damage_at_random_is_refused_or_read(extent):
+@pytest.mark.parametrize("whole", [BASIC, REFUSED], ids=["basic", "refused"])
+def test_damage_at_random_is_refused_or_read(whole, extent):
     """Words are changed, lost and doubled, modules are cut off: the reader reads them, or says what it found."""
     rng = random.Random(7)
     refused = 0
-    count = extent(500, 2_000, 100_000)
+    count = extent(2_000, 20_000, 1_000_000)
     for _ in range(count):
-        damaged = bytearray(BASIC[: rng.randrange(80, len(BASIC))] if rng.random() < 0.2 else BASIC)
+        damaged = bytearray(whole[: rng.randrange(80, len(whole))] if rng.random() < 0.2 else whole)
         for _ in range(rng.randint(1, 4)):
             at = 4 * rng.randrange(len(damaged) // 4)
             act = rng.random()
@@ -211,8 +227,10 @@ def test_damage_at_random_is_refused_or_read(extent):
                 del damaged[at : at + 4]
             else:
                 damaged[at:at] = damaged[:4]
-        try:
-            spirv.Spirv(bytes(damaged))
-        except ModuleBuildError:
-            refused += 1
+        for trusted in (True, False):
+            try:
+                spirv.Spirv(bytes(damaged), trusted)
+            except ModuleBuildError as error:
+                assert re.match(r"SPIR-V, word \d+ \(byte \d+\): ", error.log)
+                refused += not trusted
     assert refused > count // 3

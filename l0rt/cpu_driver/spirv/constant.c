@@ -4,7 +4,11 @@
 
 #include "module.h"
 
-enum { MAX_COMPONENTS = 1 << 20, MAX_ALIGNMENT = 4096 };
+enum {
+  MAX_COMPONENTS = 1 << 20,
+  MAX_DESCRIBED = 4096, /* of a constant in a module that is only described: nobody asks for the value of a larger one */
+  MAX_ALIGNMENT = 4096,
+};
 
 const spirv_value *spirv_constant_of(const spirv_module *m, uint32_t id) {
   const spirv_id *i = &m->ids[id];
@@ -185,6 +189,7 @@ static spirv_value *constant_op(spirv_module *m, uint32_t at, const spirv_type *
     const spirv_type *part = types[0];
     for (uint32_t i = 1; i < count; i++) {
       if (spirv_member(part, w[4 + i]) == NULL) REFUSE(m, at, "there is no member %u", w[4 + i]);
+      spirv_spend(m, at, part->kind == TYPE_STRUCT ? w[4 + i] : 1);
       first += spirv_first_component(part, w[4 + i]);
       part = spirv_member(part, w[4 + i]);
     }
@@ -192,6 +197,7 @@ static spirv_value *constant_op(spirv_module *m, uint32_t at, const spirv_type *
     memcpy(value->bits, bits[0] + first, type->components * sizeof(uint64_t));
     return value;
   }
+  if (type->kind > TYPE_VECTOR || types[0]->kind > TYPE_VECTOR) return NULL; /* OpSelect of structures */
   if (count > 3) REFUSE(m, at, "OpSpecConstantOp with operation %u has %u operands", op, count);
   for (uint64_t i = 0; i < type->components; i++) {
     const spirv_type *to = spirv_leaf(type, i, &unused), *from = spirv_leaf(types[0], 0, &unused);
@@ -213,6 +219,7 @@ void spirv_constant_decode(spirv_module *m, uint32_t at) {
   uint32_t op = spirv_op(m, at);
   const spirv_type *type = spirv_type_of(m, at, w[1]);
   spirv_id *id = &m->ids[w[2]];
+  if (m->build->describe && type->components > MAX_DESCRIBED) return;
   if (op == OpSpecConstantOp) {
     id->value = constant_op(m, at, type);
     return;
@@ -270,8 +277,10 @@ static void initialize(spirv_module *m, uint32_t at, spirv_variable *variable, u
   if (type != variable->type || m->ids[constant].at >= at)
     REFUSE(m, at, "the initializer is no constant of the variable's type");
   if (bits == NULL) variable->unsupported = true;
-  else if (!m->build->describe)
-    spirv_write_constant(&(spirv_value){.type = type, .bits = (uint64_t *)bits}, (char *)(uintptr_t)variable->address);
+  if (bits == NULL || m->build->describe) return;
+  spirv_spend(m, at, type->components * (type->kind == TYPE_STRUCT ? type->count : 1));
+  const spirv_value value = {.type = type, .bits = (uint64_t *)bits};
+  spirv_write_constant(&value, (char *)(uintptr_t)variable->address);
 }
 
 void spirv_variable_decode(spirv_module *m, uint32_t at) {

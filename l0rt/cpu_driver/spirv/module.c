@@ -9,7 +9,7 @@
 #include "instructions.h"
 
 enum { MAGIC = 0x07230203, HEADER = 5, MAX_BOUND = 4 << 20 };
-static const uint64_t MAX_STEPS = UINT64_C(1) << 30;
+static const uint64_t MAX_STEPS = UINT64_C(1) << 28;
 
 #define ROW(name, number, pattern) {number, pattern, #name},
 static const spirv_instruction run[] = {SPIRV_INSTRUCTIONS(ROW)}, other[] = {SPIRV_OTHER_INSTRUCTIONS(ROW)};
