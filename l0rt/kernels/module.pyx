@@ -173,8 +173,8 @@ ValueError
 Notes
 -----
 SPIR-V is checked before the driver gets it, and what it declares of its kernels is read, whether or not the device can
-run them: a kernel that the device cannot run is refused at its launch. The specification of Level Zero, "Modules and Kernels", describes the
-build options.
+run them: a kernel that the device cannot run is refused at its launch. The specification of Level Zero, "Modules and
+Kernels", describes the build options.
 """
     cdef l0rt_module* ptr
     cdef object spirv           # what the SPIR-V says, a Spirv; None: native

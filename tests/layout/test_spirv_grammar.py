@@ -75,5 +75,5 @@ def test_it_bites(tree):
         assert before in text
         plant(tree, path, text.replace(before, after))
     found = "\n".join(violations(tree))
-    for words in ("instruction 141 is in", "not in ascending order", "OpTypeQueue is 37, and 36", "a pattern of OpLoop"):
+    for words in ("instruction 141 is in", "not in ascending order", "Queue is 37, and 36", "a pattern of OpLoop"):
         assert words in found

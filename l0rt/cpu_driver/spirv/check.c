@@ -49,13 +49,10 @@ static void need_value(const checking *c, uint32_t id) {
   if (!is_value(c, id) || id_of(c, id)->at >= c->at || !is_near(c, id)) BAD(c, "there is no value %u here", id);
 }
 
-static const spirv_type *type_of(const checking *c, uint32_t value) {
-  return spirv_type_of_value(c->m, c->at, value);
-}
+static const spirv_type *type_of(const checking *c, uint32_t value) { return spirv_type_of_value(c->m, c->at, value); }
 
 static void need_type(const checking *c, uint32_t value, const spirv_type *type) {
-  if (type_of(c, value) != type)
-    BAD(c, "value %u is of type %u, not %u", value, type_of(c, value)->id, type->id);
+  if (type_of(c, value) != type) BAD(c, "value %u is of type %u, not %u", value, type_of(c, value)->id, type->id);
 }
 
 static const spirv_type *pointee(const checking *c, uint32_t pointer) {
@@ -89,8 +86,8 @@ static void check_import(const checking *c) {
 
 static void check_extended(const checking *c) {
   /* vloadn and the roundings of halves end with a number */
-  static const uint8_t numbered[] = {CL_vloadn, CL_vload_halfn, CL_vstore_half_r, CL_vstore_halfn_r, CL_vloada_halfn,
-                                     CL_vstorea_halfn_r};
+  static const uint8_t numbered[] = {CL_vloadn,         CL_vload_halfn,  CL_vstore_half_r,
+                                     CL_vstore_halfn_r, CL_vloada_halfn, CL_vstorea_halfn_r};
   if (id_of(c, c->w[3])->op != OpExtInstImport) BAD(c, "id %u is no set of extended instructions", c->w[3]);
   if (c->w[3] != c->m->opencl_set) return;
   if (c->w[4] > LAST_OF_OPENCL) BAD(c, "there is no extended instruction %u", c->w[4]);
@@ -222,7 +219,8 @@ static void check_chain(const checking *c) {
       base->element == NULL)
     BAD(c, "value %u is no pointer, or the result is none", c->w[3]);
   const spirv_type *target = base->element;
-  bool skips = c->op == OpPtrAccessChain || c->op == OpInBoundsPtrAccessChain; /* the first index, which is an array's */
+  bool skips = c->op == OpPtrAccessChain ||
+               c->op == OpInBoundsPtrAccessChain; /* the first index, which is an array's */
   for (uint32_t i = 4; i < c->length; i++) {
     if (type_of(c, c->w[i])->kind != TYPE_INT) BAD(c, "index %u is no int", c->w[i]);
     if (i != 4 || !skips) target = part_of(c, target, c->w[i]);
@@ -243,8 +241,7 @@ static void check_types(const checking *c) {
     case OpPtrAccessChain:
     case OpInBoundsPtrAccessChain: check_chain(c); return;
     case OpLoad:
-      if (pointee(c, w[3]) != spirv_type_of(c->m, c->at, w[1]))
-        BAD(c, "value %u is no pointer to type %u", w[3], w[1]);
+      if (pointee(c, w[3]) != spirv_type_of(c->m, c->at, w[1])) BAD(c, "value %u is no pointer to type %u", w[3], w[1]);
       return;
     case OpStore:
       if (pointee(c, w[1]) != type_of(c, w[2])) BAD(c, "value %u is no pointer to what is stored", w[1]);
@@ -265,18 +262,16 @@ static void check_types(const checking *c) {
   bool equal = is_between(op, OpLessOrGreater, OpUnordered) || is_between(op, OpIEqual, OpFUnordGreaterThanEqual) ||
                is_between(op, OpPtrEqual, OpPtrNotEqual);
   for (uint32_t i = 3; same && i < c->length; i++) need_type(c, w[i], spirv_type_of(c->m, c->at, w[1]));
-  if (equal && type_of(c, w[3]) != type_of(c, w[4]))
-    BAD(c, "values %u and %u are of different types", w[3], w[4]);
+  if (equal && type_of(c, w[3]) != type_of(c, w[4])) BAD(c, "values %u and %u are of different types", w[3], w[4]);
 }
 
 /* ---- The whole --------------------------------------------------------------------------------------------------- */
 
 static void check_instruction(const checking *c) {
-  bool declares = is_between(c->op, OpDecorate, OpGroupMemberDecorate) || spirv_is_type(c->op) || !spirv_is_run(c->op) ||
-                  c->op == OpNoLine || is_between(c->op, OpModuleProcessed, OpDecorateId) ||
+  bool declares = is_between(c->op, OpDecorate, OpGroupMemberDecorate) || spirv_is_type(c->op) ||
+                  !spirv_is_run(c->op) || c->op == OpNoLine || is_between(c->op, OpModuleProcessed, OpDecorateId) ||
                   c->op == OpDecorateString || is_between(c->op, OpAliasDomainDeclINTEL, OpAliasScopeListDeclINTEL);
-  if (c->function == NULL && c->op >= FIRST_OF_BLOCKS && !declares)
-    BAD(c, "instruction %u outside of a block", c->op);
+  if (c->function == NULL && c->op >= FIRST_OF_BLOCKS && !declares) BAD(c, "instruction %u outside of a block", c->op);
   check_operands(c);
   if (c->function != NULL) check_types(c);
 }

@@ -6,7 +6,8 @@
 
 enum {
   MAX_COMPONENTS = 1 << 20,
-  MAX_DESCRIBED = 4096, /* of a constant in a module that is only described: nobody asks for the value of a larger one */
+  MAX_DESCRIBED =
+      4096, /* of a constant in a module that is only described: nobody asks for the value of a larger one */
   MAX_ALIGNMENT = 4096,
 };
 

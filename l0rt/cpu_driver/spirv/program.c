@@ -100,8 +100,8 @@ static void describe_kernel(spirv_program *program, spirv_module *m, spirv_entry
   spirv_argument *arguments = SPIRV_ARRAY(&program->arena, spirv_argument, count);
   for (uint32_t i = 0; i < count; i++)
     if (!describe_argument(&parameters[i], &arguments[i]))
-      spirv_entry_refuse(m, entry, parameters[i].at, "parameter %.60s of Op%s is not supported",
-                         parameters[i].name, parameters[i].type_name);
+      spirv_entry_refuse(m, entry, parameters[i].at, "parameter %.60s of Op%s is not supported", parameters[i].name,
+                         parameters[i].type_name);
   kernel->program = program;
   kernel->module = m;
   kernel->entry = entry;
@@ -111,8 +111,7 @@ static void describe_kernel(spirv_program *program, spirv_module *m, spirv_entry
   info->required_subgroup_size = entry->subgroup_size;
   uint32_t width = entry->subgroup_size;
   bool is_width = width == 8 || width == 16 || width == 32;
-  if (width != 0 && !is_width)
-    spirv_entry_refuse(m, entry, entry->at, "sub-groups of %u are not supported", width);
+  if (width != 0 && !is_width) spirv_entry_refuse(m, entry, entry->at, "sub-groups of %u are not supported", width);
   info->subgroup_size = is_width ? width : SPIRV_SUBGROUP_SIZE;
   info->max_group_size = SPIRV_MAX_GROUP_SIZE;
   for (uint32_t id = 1; id < m->bound; id++) {

@@ -138,8 +138,7 @@ void spirv_type_decode(spirv_module *m, uint32_t at) {
       break;
     case OpTypeFloat: {
       bool encoded = spirv_length(m, at) > 3; /* as another format than IEEE 754's */
-      if (w[2] != 16 && w[2] != 32 && w[2] != 64 && !(encoded && w[2] == 8))
-        REFUSE(m, at, "a number of %u bits", w[2]);
+      if (w[2] != 16 && w[2] != 32 && w[2] != 64 && !(encoded && w[2] == 8)) REFUSE(m, at, "a number of %u bits", w[2]);
       scalar(type, encoded ? TYPE_RAW : TYPE_FLOAT, w[2]);
       break;
     }
