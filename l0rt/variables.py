@@ -36,11 +36,14 @@ KNOWN = (
     "L0RT_CPU_PROFILE",
     "L0RT_CPU_QUIRKS",
     "L0RT_CPU_LATENCY",
+    "L0RT_CPU_BUILD_MEMORY",
     "L0RT_CPU_THREADS",
     "L0RT_CPU_FUEL",
     "L0RT_CPU_FAULT",
     "L0RT_CPU_TRACE",
     "L0RT_CPU_RACES",
+    "L0RT_CPU_BOUNDS",
+    "L0RT_CPU_QUIET",
 )
 
 # Of the build and the tests: the installed package reads none of them.

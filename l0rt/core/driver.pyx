@@ -19,7 +19,10 @@ from l0rt.ze.status import error_of, name_of
 
 cdef uint32_t ZEL_HANDLE_DRIVER = 0  # the handle's exact type: newer loaders accept a wrong one and translate nothing
 
+cdef uint32_t ZEL_HANDLE_CONTEXT = 2
+
 ctypedef const char* (*kernel_driver_fn)() noexcept nogil
+ctypedef ze_result_t (*quiet_fn)(ze_context_handle_t) noexcept nogil
 ctypedef ze_result_t (*version_string_fn)(ze_driver_handle_t, char*, size_t*) noexcept nogil
 
 
@@ -190,6 +193,7 @@ cdef class Context:
         self.driver = driver
         with nogil:
             CHECK(ze.zeContextCreate(driver._h, &desc, &self._h))
+        Context_silence(self)
         return self
 
     @staticmethod
@@ -215,6 +219,19 @@ cdef class Context:
 
 
 made_by(Context, "core.Context is made by Context.create()")
+
+
+cdef int Context_silence(Context self) except -1:
+    """Keep the CPU driver from printing failed launches on stderr: l0rt raises an error for each."""
+    cdef void* quiet = self.driver.extension("l0rtCpuQuiet")
+    cdef void* own = self._h
+    if quiet == NULL:
+        return 0
+    with nogil:
+        if ze.zelLoaderTranslateHandle != NULL:
+            CHECK(ze.zelLoaderTranslateHandle(ZEL_HANDLE_CONTEXT, self._h, &own))
+        CHECK((<quiet_fn>quiet)(<ze_context_handle_t>own))
+    return 0
 
 
 cdef void Context_release(Context self) noexcept:

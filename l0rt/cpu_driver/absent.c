@@ -6,7 +6,7 @@
 #define ABSENT(name)                                                                                                   \
   CPU_EXPORT ze_result_t name(void) {                                                                                  \
     CPU_ENTER();                                                                                                       \
-    return ZE_RESULT_ERROR_UNSUPPORTED_FEATURE;                                                                        \
+    return CPU_REFUSED(ERROR_UNSUPPORTED_FEATURE, NULL);                                                               \
   }
 
 /* Images and samplers. */

@@ -9,7 +9,7 @@ CPU_EXPORT ze_result_t zeCommandListAppendBarrier(ze_command_list_handle_t handl
                                                   uint32_t wait_count, ze_event_handle_t *waits) {
   CPU_ENTER();
   cpu_list *list = cpu_list_cast(handle);
-  if (list == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  CPU_REFUSE_IF(list == NULL, ERROR_INVALID_NULL_HANDLE);
   cpu_command command = {.op = CPU_OP_NONE, .barrier = true};
   return cpu_list_append(list, &command, signal, wait_count, waits);
 }
@@ -21,8 +21,8 @@ CPU_EXPORT ze_result_t zeCommandListAppendMemoryRangesBarrier(ze_command_list_ha
                                                               ze_event_handle_t *waits) {
   CPU_ENTER();
   cpu_list *list = cpu_list_cast(handle);
-  if (list == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (sizes == NULL || ranges == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  CPU_REFUSE_IF(list == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(sizes == NULL || ranges == NULL, ERROR_INVALID_NULL_POINTER);
   (void)range_count;
   cpu_command command = {.op = CPU_OP_NONE, .barrier = true};
   return cpu_list_append(list, &command, signal, wait_count, waits);
@@ -31,7 +31,7 @@ CPU_EXPORT ze_result_t zeCommandListAppendMemoryRangesBarrier(ze_command_list_ha
 CPU_EXPORT ze_result_t zeCommandListAppendSignalEvent(ze_command_list_handle_t handle, ze_event_handle_t event) {
   CPU_ENTER();
   cpu_list *list = cpu_list_cast(handle);
-  if (list == NULL || event == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  CPU_REFUSE_IF(list == NULL || event == NULL, ERROR_INVALID_NULL_HANDLE);
   cpu_command command = {.op = CPU_OP_NONE};
   return cpu_list_append(list, &command, event, 0, NULL);
 }
@@ -40,8 +40,8 @@ CPU_EXPORT ze_result_t zeCommandListAppendWaitOnEvents(ze_command_list_handle_t 
                                                        ze_event_handle_t *events) {
   CPU_ENTER();
   cpu_list *list = cpu_list_cast(handle);
-  if (list == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (events == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  CPU_REFUSE_IF(list == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(events == NULL, ERROR_INVALID_NULL_POINTER);
   cpu_command command = {.op = CPU_OP_NONE};
   return cpu_list_append(list, &command, NULL, count, events);
 }
@@ -49,11 +49,11 @@ CPU_EXPORT ze_result_t zeCommandListAppendWaitOnEvents(ze_command_list_handle_t 
 CPU_EXPORT ze_result_t zeCommandListAppendEventReset(ze_command_list_handle_t handle, ze_event_handle_t event) {
   CPU_ENTER();
   cpu_list *list = cpu_list_cast(handle);
-  if (list == NULL || event == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  CPU_REFUSE_IF(list == NULL || event == NULL, ERROR_INVALID_NULL_HANDLE);
   cpu_command command = {.op = CPU_OP_RESET};
   command.reset.event = cpu_event_cast(event);
-  if (command.reset.event == NULL || cpu_event_is_counter_based(command.reset.event))
-    return ZE_RESULT_ERROR_INVALID_SYNCHRONIZATION_OBJECT;
+  CPU_REFUSE_IF(command.reset.event == NULL || cpu_event_is_counter_based(command.reset.event),
+                ERROR_INVALID_SYNCHRONIZATION_OBJECT);
   return cpu_list_append(list, &command, NULL, 0, NULL);
 }
 
@@ -62,8 +62,8 @@ CPU_EXPORT ze_result_t zeCommandListAppendWriteGlobalTimestamp(ze_command_list_h
                                                                ze_event_handle_t *waits) {
   CPU_ENTER();
   cpu_list *list = cpu_list_cast(handle);
-  if (list == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (target == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  CPU_REFUSE_IF(list == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(target == NULL, ERROR_INVALID_NULL_POINTER);
   ze_result_t result = cpu_memory_check(target, sizeof(*target), true);
   if (result != ZE_RESULT_SUCCESS) return result;
   cpu_command command = {.op = CPU_OP_CLOCK};
@@ -78,14 +78,14 @@ CPU_EXPORT ze_result_t zeCommandListAppendQueryKernelTimestamps(ze_command_list_
                                                                 uint32_t wait_count, ze_event_handle_t *waits) {
   CPU_ENTER();
   cpu_list *list = cpu_list_cast(handle);
-  if (list == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (events == NULL || target == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
-  if (cpu_mutations_wait(list->mutations)) return ZE_RESULT_ERROR_UNSUPPORTED_FEATURE; /* it would be of several */
+  CPU_REFUSE_IF(list == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(events == NULL || target == NULL, ERROR_INVALID_NULL_POINTER);
+  CPU_REFUSE_IF(cpu_mutations_wait(list->mutations), ERROR_UNSUPPORTED_FEATURE); /* it would be of several */
   enum { RESULT = sizeof(ze_kernel_timestamp_result_t) };
   for (uint32_t i = 0; i < count; i++) {
     cpu_event *event = cpu_event_cast(events[i]);
-    if (event == NULL || !event->timed || cpu_event_is_counter_based(event))
-      return ZE_RESULT_ERROR_INVALID_SYNCHRONIZATION_OBJECT;
+    CPU_REFUSE_IF(event == NULL || !event->timed || cpu_event_is_counter_based(event),
+                  ERROR_INVALID_SYNCHRONIZATION_OBJECT);
     ze_result_t result = cpu_memory_check((char *)target + (offsets ? offsets[i] : (size_t)i * RESULT), RESULT, true);
     if (result != ZE_RESULT_SUCCESS) return result;
   }
@@ -110,9 +110,9 @@ CPU_EXPORT ze_result_t zeCommandListAppendHostFunction(ze_command_list_handle_t 
                                                        ze_event_handle_t *waits) {
   CPU_ENTER();
   cpu_list *list = cpu_list_cast(handle);
-  if (list == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (function == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
-  if (next != NULL) return ZE_RESULT_ERROR_UNSUPPORTED_FEATURE;
+  CPU_REFUSE_IF(list == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(function == NULL, ERROR_INVALID_NULL_POINTER);
+  CPU_REFUSE_IF(next != NULL, ERROR_UNSUPPORTED_FEATURE);
   cpu_command command = {.op = CPU_OP_CALL};
   command.call.function = function;
   command.call.data = data;

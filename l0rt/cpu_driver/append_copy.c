@@ -21,7 +21,8 @@ static bool resolves(const cpu_list *list, const void *pointer) {
 static ze_result_t check(const cpu_list *list, const void *pointer, size_t size, bool written) {
   ze_result_t result = cpu_memory_check(pointer, size, written);
   if (result != ZE_RESULT_SUCCESS) return result;
-  return resolves(list, pointer) ? cpu_reservation_walk(pointer, written) : ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  return resolves(list, pointer) ? cpu_reservation_walk(pointer, written)
+                                 : CPU_REFUSED(ERROR_INVALID_ARGUMENT, "the memory is none that this context can use");
 }
 
 static _Atomic uint64_t offloaded;
@@ -40,8 +41,8 @@ CPU_EXPORT uint64_t l0rt_cpu_offloaded(void) { return atomic_load(&offloaded); }
 static ze_result_t append_copy(ze_command_list_handle_t handle, void *target, const void *source, size_t size,
                                ze_event_handle_t signal, uint32_t wait_count, ze_event_handle_t *waits) {
   cpu_list *list = cpu_list_cast(handle);
-  if (list == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (target == NULL || source == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  CPU_REFUSE_IF(list == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(target == NULL || source == NULL, ERROR_INVALID_NULL_POINTER);
   ze_result_t result = check(list, target, size, true);
   if (result == ZE_RESULT_SUCCESS) result = check(list, source, size, false);
   if (result != ZE_RESULT_SUCCESS) return result;
@@ -66,7 +67,7 @@ CPU_EXPORT ze_result_t zeCommandListAppendMemoryCopyFromContext(ze_command_list_
                                                                 size_t size, ze_event_handle_t signal,
                                                                 uint32_t wait_count, ze_event_handle_t *waits) {
   CPU_ENTER();
-  if (cpu_context_cast(source_context) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  CPU_REFUSE_IF(cpu_context_cast(source_context) == NULL, ERROR_INVALID_NULL_HANDLE);
   return append_copy(list, target, source, size, signal, wait_count, waits);
 }
 
@@ -75,20 +76,20 @@ CPU_EXPORT ze_result_t zeCommandListAppendMemoryCopyWithParameters(ze_command_li
                                                                    ze_event_handle_t signal, uint32_t wait_count,
                                                                    ze_event_handle_t *waits) {
   CPU_ENTER();
-  if (next != NULL) return ZE_RESULT_ERROR_UNSUPPORTED_FEATURE;
+  CPU_REFUSE_IF(next != NULL, ERROR_UNSUPPORTED_FEATURE);
   return append_copy(list, target, source, size, signal, wait_count, waits);
 }
 
 static ze_result_t append_fill(ze_command_list_handle_t handle, void *target, const void *pattern, size_t pattern_size,
                                size_t size, ze_event_handle_t signal, uint32_t wait_count, ze_event_handle_t *waits) {
   cpu_list *list = cpu_list_cast(handle);
-  if (list == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (target == NULL || pattern == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
-  if (pattern_size == 0 || (pattern_size & (pattern_size - 1)) != 0 ||
-      pattern_size > cpu_device_groups()[list->ordinal].pattern)
-    return ZE_RESULT_ERROR_INVALID_SIZE;
-  if (size % pattern_size != 0 && !cpu_knobs.neo_22_43) return ZE_RESULT_ERROR_INVALID_SIZE;
-  if ((uintptr_t)target % pattern_size != 0 && !cpu_knobs.neo_22_43) return ZE_RESULT_ERROR_UNSUPPORTED_ALIGNMENT;
+  CPU_REFUSE_IF(list == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(target == NULL || pattern == NULL, ERROR_INVALID_NULL_POINTER);
+  CPU_REFUSE_IF(pattern_size == 0 || (pattern_size & (pattern_size - 1)) != 0 ||
+                    pattern_size > cpu_device_groups()[list->ordinal].pattern,
+                ERROR_INVALID_SIZE);
+  CPU_REFUSE_IF(size % pattern_size != 0 && !cpu_knobs.neo_22_43, ERROR_INVALID_SIZE);
+  CPU_REFUSE_IF((uintptr_t)target % pattern_size != 0 && !cpu_knobs.neo_22_43, ERROR_UNSUPPORTED_ALIGNMENT);
   ze_result_t result = check(list, target, size, true);
   if (result != ZE_RESULT_SUCCESS) return result;
   cpu_command command = {.op = CPU_OP_FILL};
@@ -112,7 +113,7 @@ CPU_EXPORT ze_result_t zeCommandListAppendMemoryFillWithParameters(ze_command_li
                                                                    ze_event_handle_t signal, uint32_t wait_count,
                                                                    ze_event_handle_t *waits) {
   CPU_ENTER();
-  if (next != NULL) return ZE_RESULT_ERROR_UNSUPPORTED_FEATURE;
+  CPU_REFUSE_IF(next != NULL, ERROR_UNSUPPORTED_FEATURE);
   return append_fill(list, target, pattern, pattern_size, size, signal, wait_count, waits);
 }
 
@@ -155,18 +156,19 @@ CPU_EXPORT ze_result_t zeCommandListAppendMemoryCopyRegion(ze_command_list_handl
                                                            uint32_t wait_count, ze_event_handle_t *waits) {
   CPU_ENTER();
   cpu_list *list = cpu_list_cast(handle);
-  if (list == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (target == NULL || target_region == NULL || source == NULL || source_region == NULL)
-    return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  CPU_REFUSE_IF(list == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(target == NULL || target_region == NULL || source == NULL || source_region == NULL,
+                ERROR_INVALID_NULL_POINTER);
   const ze_copy_region_t *r = source_region;
-  if (r->width != target_region->width || r->height != target_region->height || r->depth != target_region->depth)
-    return ZE_RESULT_ERROR_INVALID_SIZE;
+  CPU_REFUSE_IF(r->width != target_region->width || r->height != target_region->height ||
+                    r->depth != target_region->depth,
+                ERROR_INVALID_SIZE);
   cpu_command command = {.op = CPU_OP_NONE};
   if (r->width == 0 || r->height == 0) return cpu_list_append(list, &command, signal, wait_count, waits);
   size_t depth = r->depth == 0 ? 1 : r->depth;
   side to = side_of(target, target_region, target_pitch, target_slice);
   side from = side_of(source, source_region, source_pitch, source_slice);
-  if (regions_meet(&to, &from, r->width, r->height, (int64_t)depth)) return ZE_RESULT_ERROR_OVERLAPPING_REGIONS;
+  CPU_REFUSE_IF(regions_meet(&to, &from, r->width, r->height, (int64_t)depth), ERROR_OVERLAPPING_REGIONS);
   ze_result_t result = check(list, (void *)to.start, to.extent, true);
   if (result == ZE_RESULT_SUCCESS) result = check(list, (void *)from.start, from.extent, false);
   if (result != ZE_RESULT_SUCCESS) return result;
@@ -189,8 +191,8 @@ CPU_EXPORT ze_result_t zeCommandListAppendMemoryPrefetch(ze_command_list_handle_
                                                          size_t size) {
   CPU_ENTER();
   cpu_list *list = cpu_list_cast(handle);
-  if (list == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (pointer == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  CPU_REFUSE_IF(list == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(pointer == NULL, ERROR_INVALID_NULL_POINTER);
   ze_result_t result = cpu_memory_check(pointer, size, false);
   if (result != ZE_RESULT_SUCCESS) return result;
   cpu_command command = {.op = CPU_OP_NONE};
@@ -201,11 +203,11 @@ CPU_EXPORT ze_result_t zeCommandListAppendMemAdvise(ze_command_list_handle_t han
                                                     const void *pointer, size_t size, ze_memory_advice_t advice) {
   CPU_ENTER();
   cpu_list *list = cpu_list_cast(handle);
-  if (list == NULL || cpu_device_cast(device) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (pointer == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  CPU_REFUSE_IF(list == NULL || cpu_device_cast(device) == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(pointer == NULL, ERROR_INVALID_NULL_POINTER);
   uint32_t last = cpu_knobs.neo_22_43 ? ZE_MEMORY_ADVICE_BIAS_UNCACHED
                                       : ZE_MEMORY_ADVICE_CLEAR_SYSTEM_MEMORY_PREFERRED_LOCATION;
-  if ((uint32_t)advice > last) return ZE_RESULT_ERROR_INVALID_ENUMERATION;
+  CPU_REFUSE_IF((uint32_t)advice > last, ERROR_INVALID_ENUMERATION);
   ze_result_t result = cpu_memory_check(pointer, size, false);
   if (result != ZE_RESULT_SUCCESS) return result;
   cpu_command command = {.op = CPU_OP_NONE};

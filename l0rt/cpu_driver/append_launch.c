@@ -13,23 +13,21 @@ enum { COUNTS = sizeof(ze_group_count_t) };
 
 /* May this kernel be launched from this list? */
 static ze_result_t check(const cpu_list *list, const cpu_kernel *kernel) {
-  if (list == NULL || kernel == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (!cpu_group_computes(list->ordinal)) return ZE_RESULT_ERROR_INVALID_COMMAND_LIST_TYPE;
+  CPU_REFUSE_IF(list == NULL || kernel == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(!cpu_group_computes(list->ordinal), ERROR_INVALID_COMMAND_LIST_TYPE);
   if (list->context != kernel->module->context || list->device != kernel->module->device)
-    return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+    return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "the kernel is of another context or device than the list");
   spirv_result why;
-  if (!spirv_kernel_prepare(kernel->kernel, &why)) {
-    cpu_failure_describe(why.text);
-    return ZE_RESULT_ERROR_UNSUPPORTED_FEATURE;
-  }
-  return cpu_kernel_local_bytes(kernel) > SPIRV_MAX_LOCAL_BYTES ? ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY
-                                                                : ZE_RESULT_SUCCESS;
+  if (!spirv_kernel_prepare(kernel->kernel, &why)) return CPU_REFUSED(ERROR_UNSUPPORTED_FEATURE, why.text);
+  return cpu_kernel_local_bytes(kernel) > SPIRV_MAX_LOCAL_BYTES
+             ? CPU_REFUSED(ERROR_OUT_OF_DEVICE_MEMORY, "a group needs more than 64 KiB of local memory")
+             : ZE_RESULT_SUCCESS;
 }
 
 /* The command, in the list or submitted, holds the launch. */
 static ze_result_t append(cpu_list *list, cpu_launch *launch, ze_event_handle_t signal, uint32_t wait_count,
                           ze_event_handle_t *waits) {
-  if (launch == NULL) return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+  CPU_REFUSE_IF(launch == NULL, ERROR_OUT_OF_HOST_MEMORY);
   cpu_command command = {.op = CPU_OP_LAUNCH};
   command.launch.launch = launch;
   ze_result_t result = cpu_command_walk(&command);
@@ -42,7 +40,8 @@ static ze_result_t append_counted(cpu_list *list, const cpu_kernel *kernel, cons
                                   bool cooperative, ze_event_handle_t signal, uint32_t wait_count,
                                   ze_event_handle_t *waits) {
   const uint32_t groups[3] = {counts->groupCountX, counts->groupCountY, counts->groupCountZ};
-  if (cooperative && cpu_launch_has_too_many_groups(groups)) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  if (cooperative && cpu_launch_has_too_many_groups(groups))
+    return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "a cooperative launch of too many groups");
   cpu_launch *launch = cpu_launch_new(kernel);
   if (launch != NULL) {
     launch->cooperative = cooperative;
@@ -59,7 +58,7 @@ static ze_result_t append_direct(ze_command_list_handle_t list_handle, ze_kernel
   const cpu_kernel *kernel = cpu_kernel_cast(kernel_handle);
   ze_result_t result = check(list, kernel);
   if (result != ZE_RESULT_SUCCESS) return result;
-  if (counts == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  CPU_REFUSE_IF(counts == NULL, ERROR_INVALID_NULL_POINTER);
   return append_counted(list, kernel, counts, cooperative, signal, wait_count, waits);
 }
 
@@ -102,7 +101,7 @@ CPU_EXPORT ze_result_t zeCommandListAppendLaunchKernelIndirect(ze_command_list_h
   const cpu_kernel *kernel = cpu_kernel_cast(kernel_handle);
   ze_result_t result = check(list, kernel);
   if (result != ZE_RESULT_SUCCESS) return result;
-  if (counts == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  CPU_REFUSE_IF(counts == NULL, ERROR_INVALID_NULL_POINTER);
   result = cpu_memory_check(counts, COUNTS, false);
   if (result != ZE_RESULT_SUCCESS) return result;
   return append_indirect(list, kernel, counts, NULL, 0, signal, wait_count, waits);
@@ -114,9 +113,9 @@ CPU_EXPORT ze_result_t zeCommandListAppendLaunchMultipleKernelsIndirect(
     const ze_group_count_t *counts, ze_event_handle_t signal, uint32_t wait_count, ze_event_handle_t *waits) {
   CPU_ENTER();
   cpu_list *list = cpu_list_cast(list_handle);
-  if (list == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (kernels == NULL || number == NULL || counts == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
-  if (cpu_mutations_wait(list->mutations)) return ZE_RESULT_ERROR_UNSUPPORTED_FEATURE; /* it would be of several */
+  CPU_REFUSE_IF(list == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(kernels == NULL || number == NULL || counts == NULL, ERROR_INVALID_NULL_POINTER);
+  CPU_REFUSE_IF(cpu_mutations_wait(list->mutations), ERROR_UNSUPPORTED_FEATURE); /* it would be of several */
   ze_result_t result = cpu_memory_check(number, sizeof(*number), false);
   if (result == ZE_RESULT_SUCCESS) result = cpu_memory_check(counts, (size_t)count * COUNTS, false);
   for (uint32_t i = 0; i < count && result == ZE_RESULT_SUCCESS; i++) result = check(list, cpu_kernel_cast(kernels[i]));
@@ -132,8 +131,7 @@ CPU_EXPORT ze_result_t zeCommandListAppendLaunchMultipleKernelsIndirect(
 static ze_result_t read_chain(const ze_base_desc_t *d, bool *cooperative) {
   *cooperative = false;
   for (; d != NULL; d = d->pNext) {
-    if (d->stype != ZE_STRUCTURE_TYPE_COMMAND_LIST_APPEND_PARAM_COOPERATIVE_DESC)
-      return ZE_RESULT_ERROR_UNSUPPORTED_FEATURE;
+    CPU_REFUSE_IF(d->stype != ZE_STRUCTURE_TYPE_COMMAND_LIST_APPEND_PARAM_COOPERATIVE_DESC, ERROR_UNSUPPORTED_FEATURE);
     *cooperative = ((const ze_command_list_append_launch_kernel_param_cooperative_desc_t *)d)->isCooperative != 0;
   }
   return ZE_RESULT_SUCCESS;
@@ -150,7 +148,7 @@ CPU_EXPORT ze_result_t zeCommandListAppendLaunchKernelWithParameters(ze_command_
   bool cooperative;
   ze_result_t result = check(list, kernel);
   if (result != ZE_RESULT_SUCCESS) return result;
-  if (counts == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  CPU_REFUSE_IF(counts == NULL, ERROR_INVALID_NULL_POINTER);
   result = read_chain(next, &cooperative);
   if (result != ZE_RESULT_SUCCESS) return result;
   return append_counted(list, kernel, counts, cooperative, signal, wait_count, waits);
@@ -159,13 +157,14 @@ CPU_EXPORT ze_result_t zeCommandListAppendLaunchKernelWithParameters(ze_command_
 /* A pointer for each argument: to its value, NULL for zeros, or to the size_t of local memory. */
 static ze_result_t set_arguments(cpu_kernel *kernel, void **arguments) {
   uint32_t count = kernel->info->argument_count;
-  if (arguments == NULL) return count == 0 ? ZE_RESULT_SUCCESS : ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  if (arguments == NULL) return count == 0 ? ZE_RESULT_SUCCESS : CPU_REFUSED(ERROR_INVALID_NULL_POINTER, "arguments");
   ze_result_t result = ZE_RESULT_SUCCESS;
   for (uint32_t i = 0; i < count && result == ZE_RESULT_SUCCESS; i++) {
     const spirv_argument *argument = &kernel->info->arguments[i];
     if (argument->kind != SPIRV_LOCAL_POINTER)
       result = cpu_kernel_set_argument(kernel, i, argument->size, arguments[i]);
-    else if (arguments[i] == NULL) result = ZE_RESULT_ERROR_INVALID_KERNEL_ARGUMENT_SIZE;
+    else if (arguments[i] == NULL)
+      result = CPU_REFUSED(ERROR_INVALID_KERNEL_ARGUMENT_SIZE, "a value of the kernel needs an argument");
     else result = cpu_kernel_set_argument(kernel, i, *(const size_t *)arguments[i], NULL);
   }
   return result;
@@ -181,7 +180,7 @@ CPU_EXPORT ze_result_t zeCommandListAppendLaunchKernelWithArguments(ze_command_l
   CPU_ENTER();
   cpu_list *list = cpu_list_cast(list_handle);
   cpu_kernel *kernel = cpu_kernel_cast(kernel_handle);
-  if (list == NULL || kernel == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  CPU_REFUSE_IF(list == NULL || kernel == NULL, ERROR_INVALID_NULL_HANDLE);
   bool cooperative;
   ze_result_t result = read_chain(next, &cooperative);
   if (result == ZE_RESULT_SUCCESS)

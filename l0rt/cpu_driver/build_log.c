@@ -40,7 +40,7 @@ void cpu_build_log_give(cpu_build_log *log, ze_module_build_log_handle_t *out) {
 CPU_EXPORT ze_result_t zeModuleBuildLogDestroy(ze_module_build_log_handle_t handle) {
   CPU_ENTER();
   cpu_build_log *log = cpu_cast(handle, CPU_BUILD_LOG);
-  if (log == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  CPU_REFUSE_IF(log == NULL, ERROR_INVALID_NULL_HANDLE);
   end(log);
   return ZE_RESULT_SUCCESS;
 }
@@ -49,8 +49,8 @@ CPU_EXPORT ze_result_t zeModuleBuildLogDestroy(ze_module_build_log_handle_t hand
 CPU_EXPORT ze_result_t zeModuleBuildLogGetString(ze_module_build_log_handle_t handle, size_t *size, char *text) {
   CPU_ENTER();
   const cpu_build_log *log = cpu_cast(handle, CPU_BUILD_LOG);
-  if (log == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (size == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  CPU_REFUSE_IF(log == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(size == NULL, ERROR_INVALID_NULL_POINTER);
   size_t length = *size <= log->length ? *size - 1 : log->length;
   if (text != NULL && *size != 0) {
     if (length != 0) memcpy(text, log->text, length);

@@ -47,25 +47,25 @@ static ze_result_t route(const cpu_list *list, ze_event_handle_t signal, uint32_
     const cpu_event *event = cpu_event_cast(waits[i]);
     cpu_graph *other = event == NULL ? NULL : graph_of(event);
     if (other == NULL) continue;
-    if (!list->immediate && is_internal(event)) return ZE_RESULT_ERROR_GRAPH_INTERNAL_EVENT;
+    CPU_REFUSE_IF(!list->immediate && is_internal(event), ERROR_GRAPH_INTERNAL_EVENT);
     if (!list->immediate || list->left_session == (uint32_t)other->session) continue;
-    if (graph != NULL && graph != other) return ZE_RESULT_ERROR_GRAPH_CAPTURE_MERGE_ATTEMPT;
+    CPU_REFUSE_IF(graph != NULL && graph != other, ERROR_GRAPH_CAPTURE_MERGE_ATTEMPT);
     graph = other;
   }
   for (uint32_t i = 0; i < count && graph != NULL; i++) {
     cpu_event *event = cpu_event_cast(waits[i]);
-    if (event != NULL && is_internal(event) && graph_of(event) == NULL && is_signalled(event))
-      return ZE_RESULT_ERROR_GRAPH_INTERNAL_EVENT;
+    CPU_REFUSE_IF(event != NULL && is_internal(event) && graph_of(event) == NULL && is_signalled(event),
+                  ERROR_GRAPH_INTERNAL_EVENT);
   }
   const cpu_event *event = signal == NULL ? NULL : cpu_event_cast(signal);
   cpu_graph *before = event == NULL || !is_internal(event) ? NULL : graph_of(event);
-  if (before != NULL && before != graph) return ZE_RESULT_ERROR_GRAPH_INTERNAL_EVENT;
+  CPU_REFUSE_IF(before != NULL && before != graph, ERROR_GRAPH_INTERNAL_EVENT);
   if (graph != NULL && list->graph == NULL) { /* a fork */
-    if (list->synchronous) return ZE_RESULT_ERROR_GRAPH_CAPTURE_UNSUPPORTED;
-    if (list->context != graph->context) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+    CPU_REFUSE_IF(list->synchronous, ERROR_GRAPH_CAPTURE_UNSUPPORTED);
+    if (list->context != graph->context) return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "the graph is of another context");
   }
   *out = graph;
-  return graph != NULL && graph->broken ? ZE_RESULT_ERROR_GRAPH_CAPTURE_INVALIDATED : ZE_RESULT_SUCCESS;
+  return graph != NULL && graph->broken ? CPU_REFUSED(ERROR_GRAPH_CAPTURE_INVALIDATED, NULL) : ZE_RESULT_SUCCESS;
 }
 
 /* A new branch of a graph, for a list that enters its capture. */
@@ -144,7 +144,7 @@ static ze_result_t record(cpu_graph *graph, cpu_list *list, const cpu_command *c
                           uint32_t count, ze_event_handle_t *waits) {
   if ((list->graph == NULL && !fork_to(graph, list, count, waits)) || !reserve(graph, 1 + count / CPU_WAITS)) {
     graph->broken = true;
-    return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+    return CPU_REFUSED(ERROR_OUT_OF_HOST_MEMORY, NULL);
   }
   const cpu_command wait = {.op = CPU_OP_NONE};
   for (; count > CPU_WAITS; count -= CPU_WAITS, waits += CPU_WAITS) put(graph, list->branch, &wait, CPU_WAITS, waits);
@@ -276,21 +276,25 @@ static void prune(cpu_graph *graph) {
 }
 
 static ze_result_t check_begin(const cpu_list *list, const void *next) {
-  if (list == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  CPU_REFUSE_IF(list == NULL, ERROR_INVALID_NULL_HANDLE);
   if (cpu_has_quirk(CPU_QUIRK_EARLY_GRAPHS)) return EARLY_CODE;
-  if (next != NULL) return ZE_RESULT_ERROR_UNSUPPORTED_FEATURE;
-  return !list->immediate || list->synchronous || list->closed ? ZE_RESULT_ERROR_INVALID_ARGUMENT : ZE_RESULT_SUCCESS;
+  CPU_REFUSE_IF(next != NULL, ERROR_UNSUPPORTED_FEATURE);
+  return !list->immediate || list->synchronous || list->closed
+             ? CPU_REFUSED(ERROR_INVALID_ARGUMENT, "only an open, asynchronous immediate list can be captured")
+             : ZE_RESULT_SUCCESS;
 }
 
 /* With the lock held. */
 static ze_result_t start(cpu_graph *graph, cpu_list *list) {
   static uint64_t sessions;
-  if (list->graph != NULL || graph->context != list->context) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  if (list->graph != NULL || graph->context != list->context)
+    return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "the list is in a capture already, or the graph is of another context");
   if (graph->count != 0 || graph->state == CPU_GRAPH_RECORDING || graph->state == CPU_GRAPH_INVALID ||
       atomic_load(&graph->executables) != 0)
-    return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+    return CPU_REFUSED(ERROR_INVALID_ARGUMENT,
+                       "the graph has commands already, or is recorded, instantiated or not valid");
   graph->branch_count = 0; /* it may have been recorded before, without a command */
-  if (!enter(graph, list, 0)) return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+  CPU_REFUSE_IF(!enter(graph, list, 0), ERROR_OUT_OF_HOST_MEMORY);
   graph->session = ++sessions;
   graph->primary = list;
   graph->primary_serial = list->fifo.serial;
@@ -305,7 +309,7 @@ CPU_EXPORT ze_result_t zeCommandListBeginGraphCaptureExt(ze_command_list_handle_
   ze_result_t result = check_begin(list, next);
   if (result != ZE_RESULT_SUCCESS) return result;
   cpu_graph *graph = cpu_graph_new(list->context, false);
-  if (graph == NULL) return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+  CPU_REFUSE_IF(graph == NULL, ERROR_OUT_OF_HOST_MEMORY);
   pthread_mutex_lock(&lock);
   result = start(graph, list);
   pthread_mutex_unlock(&lock);
@@ -318,7 +322,7 @@ CPU_EXPORT ze_result_t zeCommandListBeginCaptureIntoGraphExt(ze_command_list_han
   CPU_ENTER();
   cpu_list *list = cpu_list_cast(handle);
   cpu_graph *graph = cpu_graph_cast(graph_handle);
-  if (list == NULL || graph == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  CPU_REFUSE_IF(list == NULL || graph == NULL, ERROR_INVALID_NULL_HANDLE);
   ze_result_t result = check_begin(list, next);
   if (result != ZE_RESULT_SUCCESS) return result;
   pthread_mutex_lock(&lock);
@@ -330,7 +334,7 @@ CPU_EXPORT ze_result_t zeCommandListBeginCaptureIntoGraphExt(ze_command_list_han
 CPU_EXPORT ze_result_t zeCommandListIsGraphCaptureEnabledExt(ze_command_list_handle_t handle) {
   CPU_ENTER();
   const cpu_list *list = cpu_list_cast(handle);
-  if (list == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  CPU_REFUSE_IF(list == NULL, ERROR_INVALID_NULL_HANDLE);
   return cpu_capture_has(list) ? ZE_RESULT_QUERY_TRUE : ZE_RESULT_QUERY_FALSE;
 }
 
@@ -339,20 +343,21 @@ CPU_EXPORT ze_result_t zeCommandListEndGraphCaptureExt(ze_command_list_handle_t 
                                                        ze_graph_handle_t *out) {
   CPU_ENTER();
   cpu_list *list = cpu_list_cast(handle);
-  if (list == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (out == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
-  if (next != NULL) return ZE_RESULT_ERROR_UNSUPPORTED_FEATURE;
+  CPU_REFUSE_IF(list == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(out == NULL, ERROR_INVALID_NULL_POINTER);
+  CPU_REFUSE_IF(next != NULL, ERROR_UNSUPPORTED_FEATURE);
   ze_result_t result = ZE_RESULT_SUCCESS;
   pthread_mutex_lock(&lock);
   cpu_graph *graph = list->graph;
-  if (graph == NULL) result = ZE_RESULT_ERROR_COMMAND_LIST_NOT_CAPTURING;
-  else if (graph->branches[0].list != list) result = ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  if (graph == NULL) result = CPU_REFUSED(ERROR_COMMAND_LIST_NOT_CAPTURING, NULL);
+  else if (graph->branches[0].list != list)
+    result = CPU_REFUSED(ERROR_INVALID_ARGUMENT, "the capture began on another list");
   if (result != ZE_RESULT_SUCCESS) {
     pthread_mutex_unlock(&lock);
     return result;
   }
-  if (graph->broken) result = ZE_RESULT_ERROR_GRAPH_CAPTURE_INVALIDATED;
-  else if (!join(graph)) result = ZE_RESULT_ERROR_GRAPH_UNJOINED_FORKS;
+  if (graph->broken) result = CPU_REFUSED(ERROR_GRAPH_CAPTURE_INVALIDATED, NULL);
+  else if (!join(graph)) result = CPU_REFUSED(ERROR_GRAPH_UNJOINED_FORKS, NULL);
   else prune(graph);
   stop(graph, result == ZE_RESULT_SUCCESS ? CPU_GRAPH_RECORDED : CPU_GRAPH_INVALID);
   pthread_mutex_unlock(&lock);
@@ -363,10 +368,10 @@ CPU_EXPORT ze_result_t zeCommandListEndGraphCaptureExt(ze_command_list_handle_t 
 CPU_EXPORT ze_result_t zeCommandListGetGraphExt(ze_command_list_handle_t handle, ze_graph_handle_t *out) {
   CPU_ENTER();
   const cpu_list *list = cpu_list_cast(handle);
-  if (list == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (out == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  CPU_REFUSE_IF(list == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(out == NULL, ERROR_INVALID_NULL_POINTER);
   pthread_mutex_lock(&lock);
   *out = (ze_graph_handle_t)list->graph;
   pthread_mutex_unlock(&lock);
-  return *out == NULL ? ZE_RESULT_ERROR_COMMAND_LIST_NOT_CAPTURING : ZE_RESULT_SUCCESS;
+  return *out == NULL ? CPU_REFUSED(ERROR_COMMAND_LIST_NOT_CAPTURING, NULL) : ZE_RESULT_SUCCESS;
 }

@@ -13,11 +13,11 @@
 
 static ze_result_t create(ze_driver_handle_t driver, const ze_context_desc_t *desc, uint64_t devices,
                           ze_context_handle_t *out) {
-  if (cpu_driver_cast(driver) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (desc == NULL || out == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
-  if (desc->flags > 0x1) return ZE_RESULT_ERROR_INVALID_ENUMERATION;
+  CPU_REFUSE_IF(cpu_driver_cast(driver) == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(desc == NULL || out == NULL, ERROR_INVALID_NULL_POINTER);
+  CPU_REFUSE_IF(desc->flags > 0x1, ERROR_INVALID_ENUMERATION);
   cpu_context *context = cpu_new(CPU_CONTEXT);
-  if (context == NULL) return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+  CPU_REFUSE_IF(context == NULL, ERROR_OUT_OF_HOST_MEMORY);
   context->devices = devices;
   atomic_store(&context->holds, 1);
   *out = (ze_context_handle_t)context;
@@ -33,11 +33,11 @@ CPU_EXPORT ze_result_t zeContextCreate(ze_driver_handle_t driver, const ze_conte
 CPU_EXPORT ze_result_t zeContextCreateEx(ze_driver_handle_t driver, const ze_context_desc_t *desc, uint32_t count,
                                          ze_device_handle_t *devices, ze_context_handle_t *out) {
   CPU_ENTER();
-  if (devices == NULL && count > 0) return ZE_RESULT_ERROR_INVALID_SIZE;
+  CPU_REFUSE_IF(devices == NULL && count > 0, ERROR_INVALID_SIZE);
   uint64_t set = count == 0 ? UINT64_MAX : 0;
   for (uint32_t i = 0; i < count; i++) {
     cpu_device *device = cpu_device_cast(devices[i]);
-    if (device == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+    CPU_REFUSE_IF(device == NULL, ERROR_INVALID_NULL_HANDLE);
     set |= (uint64_t)1 << device->index;
   }
   return create(driver, desc, set, out);
@@ -64,9 +64,9 @@ CPU_EXPORT ze_context_handle_t zeDriverGetDefaultContext(ze_driver_handle_t driv
 CPU_EXPORT ze_result_t zeContextDestroy(ze_context_handle_t handle) {
   CPU_ENTER();
   cpu_context *context = cpu_context_cast(handle);
-  if (context == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (cpu_engines_work_for(context) || cpu_reservations_in_use(context)) return ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE;
-  if (!cpu_retire(context)) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  CPU_REFUSE_IF(context == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(cpu_engines_work_for(context) || cpu_reservations_in_use(context), ERROR_HANDLE_OBJECT_IN_USE);
+  CPU_REFUSE_IF(!cpu_retire(context), ERROR_INVALID_NULL_HANDLE);
   cpu_usm_free_all(context);
   cpu_import_end_all(context);
   cpu_reservations_end(context);
@@ -77,12 +77,12 @@ CPU_EXPORT ze_result_t zeContextDestroy(ze_context_handle_t handle) {
 
 CPU_EXPORT ze_result_t zeContextGetStatus(ze_context_handle_t handle) {
   CPU_ENTER();
-  return cpu_context_cast(handle) == NULL ? ZE_RESULT_ERROR_INVALID_NULL_HANDLE : ZE_RESULT_SUCCESS;
+  return cpu_context_cast(handle) == NULL ? CPU_REFUSED(ERROR_INVALID_NULL_HANDLE, NULL) : ZE_RESULT_SUCCESS;
 }
 
 /* The host's caches are the device's own: nothing to do. */
 CPU_EXPORT ze_result_t zeContextSystemBarrier(ze_context_handle_t handle, ze_device_handle_t device) {
   CPU_ENTER();
-  if (cpu_context_cast(handle) == NULL || cpu_device_cast(device) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  CPU_REFUSE_IF(cpu_context_cast(handle) == NULL || cpu_device_cast(device) == NULL, ERROR_INVALID_NULL_HANDLE);
   return ZE_RESULT_SUCCESS;
 }

@@ -9,6 +9,7 @@ typedef struct {
   cpu_object base;
   uint64_t devices;      /* a bit for each device index */
   _Atomic uint32_t holds; /* the handle's own, and one for each object made in it: the last one ends it */
+  atomic_bool quiet;      /* its user reports failed launches, so the driver prints nothing of them */
 } cpu_context;
 
 static inline cpu_context *cpu_context_cast(ze_context_handle_t handle) { return cpu_cast(handle, CPU_CONTEXT); }

@@ -27,8 +27,8 @@ bool cpu_ddi_loader_is_older(void) { return atomic_load(&loader_is_older); }
 
 /* Major version 1 only; a newer minor version is never an error, its table is only longer. */
 static ze_result_t fill(ze_api_version_t version, entry *table, const row *rows, size_t count) {
-  if (table == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
-  if (version >> 16 != 1) return ZE_RESULT_ERROR_UNSUPPORTED_VERSION;
+  CPU_REFUSE_IF(table == NULL, ERROR_INVALID_NULL_POINTER);
+  CPU_REFUSE_IF(version >> 16 != 1, ERROR_UNSUPPORTED_VERSION);
   if (version < CPU_DISPATCH_VERSION) atomic_store(&loader_is_older, true);
   for (size_t i = 0; i < count; i++)
     if (rows[i].since <= (version & 0xffff)) table[i] = rows[i].function;

@@ -36,8 +36,8 @@ uint64_t cpu_tick_mask(void) { return UINT64_MAX >> (64 - cpu_knobs.timestamp_bi
 CPU_EXPORT ze_result_t zeDeviceGetSubDevices(ze_device_handle_t handle, uint32_t *count, ze_device_handle_t *devices) {
   CPU_ENTER();
   (void)devices;
-  if (cpu_device_cast(handle) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (count == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  CPU_REFUSE_IF(cpu_device_cast(handle) == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(count == NULL, ERROR_INVALID_NULL_POINTER);
   *count = 0;
   return ZE_RESULT_SUCCESS;
 }
@@ -45,8 +45,8 @@ CPU_EXPORT ze_result_t zeDeviceGetSubDevices(ze_device_handle_t handle, uint32_t
 /* A device that is not a sub-device has no root device: NULL. */
 CPU_EXPORT ze_result_t zeDeviceGetRootDevice(ze_device_handle_t handle, ze_device_handle_t *root) {
   CPU_ENTER();
-  if (cpu_device_cast(handle) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (root == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  CPU_REFUSE_IF(cpu_device_cast(handle) == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(root == NULL, ERROR_INVALID_NULL_POINTER);
   *root = NULL;
   return ZE_RESULT_SUCCESS;
 }
@@ -54,30 +54,32 @@ CPU_EXPORT ze_result_t zeDeviceGetRootDevice(ze_device_handle_t handle, ze_devic
 CPU_EXPORT ze_result_t zeDeviceGetP2PProperties(ze_device_handle_t handle, ze_device_handle_t peer,
                                                 ze_device_p2p_properties_t *properties) {
   CPU_ENTER();
-  if (cpu_device_cast(handle) == NULL || cpu_device_cast(peer) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (properties == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  CPU_REFUSE_IF(cpu_device_cast(handle) == NULL || cpu_device_cast(peer) == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(properties == NULL, ERROR_INVALID_NULL_POINTER);
   properties->flags = ZE_DEVICE_P2P_PROPERTY_FLAG_ACCESS | ZE_DEVICE_P2P_PROPERTY_FLAG_ATOMICS;
   return ZE_RESULT_SUCCESS;
 }
 
 CPU_EXPORT ze_result_t zeDeviceCanAccessPeer(ze_device_handle_t handle, ze_device_handle_t peer, ze_bool_t *value) {
   CPU_ENTER();
-  if (cpu_device_cast(handle) == NULL || cpu_device_cast(peer) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (value == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  CPU_REFUSE_IF(cpu_device_cast(handle) == NULL || cpu_device_cast(peer) == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(value == NULL, ERROR_INVALID_NULL_POINTER);
   *value = 1;
   return ZE_RESULT_SUCCESS;
 }
 
 CPU_EXPORT ze_result_t zeDeviceGetStatus(ze_device_handle_t handle) {
   CPU_ENTER();
-  if (cpu_device_cast(handle) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  return cpu_failure_lost() ? ZE_RESULT_ERROR_DEVICE_LOST : ZE_RESULT_SUCCESS;
+  CPU_REFUSE_IF(cpu_device_cast(handle) == NULL, ERROR_INVALID_NULL_HANDLE);
+  return cpu_failure_lost()
+             ? CPU_REFUSED(ERROR_DEVICE_LOST, "a launch failed, and L0RT_CPU_FAULT=lost makes that a lost device")
+             : ZE_RESULT_SUCCESS;
 }
 
 CPU_EXPORT ze_result_t zeDeviceGetGlobalTimestamps(ze_device_handle_t handle, uint64_t *host, uint64_t *device) {
   CPU_ENTER();
-  if (cpu_device_cast(handle) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (host == NULL || device == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  CPU_REFUSE_IF(cpu_device_cast(handle) == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(host == NULL || device == NULL, ERROR_INVALID_NULL_POINTER);
   *host = cpu_host_ns();
   *device = cpu_ticks(*host) & cpu_tick_mask();
   return ZE_RESULT_SUCCESS;
@@ -88,7 +90,7 @@ CPU_EXPORT ze_result_t zeDeviceGetGlobalTimestamps(ze_device_handle_t handle, ui
 CPU_EXPORT ze_result_t zeDeviceSynchronize(ze_device_handle_t handle) {
   CPU_ENTER();
   cpu_device *device = cpu_device_cast(handle);
-  if (device == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  CPU_REFUSE_IF(device == NULL, ERROR_INVALID_NULL_HANDLE);
   for (int i = 0; i < CPU_GROUPS_MAX * CPU_QUEUES_MAX; i++) {
     cpu_engine *engine = atomic_load(&device->engines[i / CPU_QUEUES_MAX][i % CPU_QUEUES_MAX]);
     if (engine == NULL) continue;

@@ -17,8 +17,8 @@
 
 #define CHECK_ARGUMENTS(handle, pointer)                                                                               \
   CPU_ENTER();                                                                                                         \
-  if (cpu_device_cast(handle) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;                                     \
-  if ((pointer) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER
+  CPU_REFUSE_IF(cpu_device_cast(handle) == NULL, ERROR_INVALID_NULL_HANDLE);                                           \
+  CPU_REFUSE_IF((pointer) == NULL, ERROR_INVALID_NULL_POINTER)
 
 uint64_t cpu_device_free(const cpu_device *device) {
   uint64_t used = atomic_load(&device->used);

@@ -38,12 +38,13 @@ static void refuse_in_child(void) {
 /* With the lock held. */
 static ze_result_t initialise(void) {
   if (initialised) return ZE_RESULT_SUCCESS;
-  if (!cpu_knobs_read()) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  if (!cpu_knobs_read()) return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "a variable L0RT_CPU_* has a wrong value");
   if (cpu_knobs.chaos) spirv_use_width(16); /* many waves in a group, so that their order can differ */
+  spirv_limit_memory(cpu_knobs.build_memory);
   cpu_device_heap.hidden = cpu_knobs.strict;
-  if (!cpu_devices_make()) return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+  CPU_REFUSE_IF(!cpu_devices_make(), ERROR_OUT_OF_HOST_MEMORY);
   if (driver == NULL) driver = cpu_new(CPU_DRIVER);
-  if (driver == NULL) return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+  CPU_REFUSE_IF(driver == NULL, ERROR_OUT_OF_HOST_MEMORY);
   pthread_atfork(NULL, NULL, refuse_in_child);
   initialised = true;
   atomic_store(&cpu_gate, cpu_fault_any() || cpu_knobs.neo_22_43 ? CPU_GATE_WATCHED : 0);
@@ -51,7 +52,7 @@ static ze_result_t initialise(void) {
 }
 
 ze_result_t cpu_driver_open(const char *function) {
-  if (atomic_load(&cpu_gate) & CPU_GATE_FORKED) return ZE_RESULT_ERROR_UNINITIALIZED;
+  CPU_REFUSE_IF(atomic_load(&cpu_gate) & CPU_GATE_FORKED, ERROR_UNINITIALIZED);
   pthread_mutex_lock(&lock);
   ze_result_t result = initialise();
   pthread_mutex_unlock(&lock);
@@ -60,8 +61,8 @@ ze_result_t cpu_driver_open(const char *function) {
 }
 
 CPU_EXPORT ze_result_t zeInit(ze_init_flags_t flags) {
-  if (flags > 0x3) return ZE_RESULT_ERROR_INVALID_ENUMERATION;
-  if (flags == ZE_INIT_FLAG_VPU_ONLY) return ZE_RESULT_ERROR_UNINITIALIZED; /* nothing of the kind here */
+  CPU_REFUSE_IF(flags > 0x3, ERROR_INVALID_ENUMERATION);
+  CPU_REFUSE_IF(flags == ZE_INIT_FLAG_VPU_ONLY, ERROR_UNINITIALIZED); /* nothing of the kind here */
   return cpu_driver_open(__func__);
 }
 
@@ -72,8 +73,8 @@ ze_result_t cpu_driver_list(uint32_t *count, ze_driver_handle_t *drivers) {
 }
 
 CPU_EXPORT ze_result_t zeInitDrivers(uint32_t *count, ze_driver_handle_t *drivers, ze_init_driver_type_desc_t *desc) {
-  if (count == NULL || desc == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
-  if (desc->flags == 0) return ZE_RESULT_ERROR_INVALID_ENUMERATION;
+  CPU_REFUSE_IF(count == NULL || desc == NULL, ERROR_INVALID_NULL_POINTER);
+  CPU_REFUSE_IF(desc->flags == 0, ERROR_INVALID_ENUMERATION);
   ze_result_t result = cpu_driver_open(__func__);
   if (result != ZE_RESULT_SUCCESS) return result;
   if (desc->flags & ZE_INIT_DRIVER_TYPE_FLAG_GPU) return cpu_driver_list(count, drivers);
@@ -83,22 +84,22 @@ CPU_EXPORT ze_result_t zeInitDrivers(uint32_t *count, ze_driver_handle_t *driver
 
 CPU_EXPORT ze_result_t zeDriverGet(uint32_t *count, ze_driver_handle_t *drivers) {
   CPU_ENTER();
-  if (count == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  CPU_REFUSE_IF(count == NULL, ERROR_INVALID_NULL_POINTER);
   return cpu_driver_list(count, drivers);
 }
 
 CPU_EXPORT ze_result_t zeDriverGetApiVersion(ze_driver_handle_t handle, ze_api_version_t *version) {
   CPU_ENTER();
-  if (cpu_driver_cast(handle) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (version == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  CPU_REFUSE_IF(cpu_driver_cast(handle) == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(version == NULL, ERROR_INVALID_NULL_POINTER);
   *version = cpu_knobs.build != NULL ? cpu_knobs.build->api : cpu_knobs.neo_22_43 ? API_NEO : API;
   return ZE_RESULT_SUCCESS;
 }
 
 CPU_EXPORT ze_result_t zeDriverGetProperties(ze_driver_handle_t handle, ze_driver_properties_t *properties) {
   CPU_ENTER();
-  if (cpu_driver_cast(handle) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (properties == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  CPU_REFUSE_IF(cpu_driver_cast(handle) == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(properties == NULL, ERROR_INVALID_NULL_POINTER);
   memcpy(properties->uuid.id, "l0rt CPU driver", sizeof(properties->uuid.id));
   properties->driverVersion = cpu_knobs.build != NULL ? cpu_knobs.build->version
                               : cpu_knobs.neo_22_43   ? VERSION_NEO
@@ -117,8 +118,8 @@ CPU_EXPORT ze_result_t zeDriverGetProperties(ze_driver_handle_t handle, ze_drive
 
 CPU_EXPORT ze_result_t zeDriverGetIpcProperties(ze_driver_handle_t handle, ze_driver_ipc_properties_t *properties) {
   CPU_ENTER();
-  if (cpu_driver_cast(handle) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (properties == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  CPU_REFUSE_IF(cpu_driver_cast(handle) == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(properties == NULL, ERROR_INVALID_NULL_POINTER);
   properties->flags = ZE_IPC_PROPERTY_FLAG_MEMORY | ZE_IPC_PROPERTY_FLAG_EVENT_POOL;
   return ZE_RESULT_SUCCESS;
 }
@@ -159,8 +160,8 @@ CPU_EXPORT ze_result_t zeDriverGetExtensionProperties(ze_driver_handle_t handle,
       {"ZE_experimental_kernel_allocation_properties", 1 << 16, false},
   };
   CPU_ENTER();
-  if (cpu_driver_cast(handle) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (count == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  CPU_REFUSE_IF(cpu_driver_cast(handle) == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(count == NULL, ERROR_INVALID_NULL_POINTER);
   uint32_t n = 0;
   for (size_t i = 0; i < sizeof(extensions) / sizeof(extensions[0]); i++) {
     if (cpu_knobs.neo_22_43 && !extensions[i].in_neo_22_43) continue;
@@ -186,11 +187,20 @@ static const char *l0rtCpuKernelDriver(void) {
   return cpu_knobs.device != NULL ? cpu_knobs.device->kernel_driver : NULL;
 }
 
+/* Found by name only: the caller reports failed launches of this context, so the driver need not print them. */
+static ze_result_t l0rtCpuQuiet(ze_context_handle_t handle) {
+  CPU_ENTER();
+  cpu_context *context = cpu_context_cast(handle);
+  CPU_REFUSE_IF(context == NULL, ERROR_INVALID_NULL_HANDLE);
+  atomic_store(&context->quiet, true);
+  return ZE_RESULT_SUCCESS;
+}
+
 /* Found by name only. `*size` counts the closing NUL; a NULL text asks for the size. */
 static ze_result_t zeIntelGetDriverVersionString(ze_driver_handle_t handle, char *text, size_t *size) {
   CPU_ENTER();
-  if (cpu_driver_cast(handle) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (size == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  CPU_REFUSE_IF(cpu_driver_cast(handle) == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(size == NULL, ERROR_INVALID_NULL_POINTER);
   const char *version = cpu_driver_version();
   if (text != NULL && *size != 0) snprintf(text, *size, "%s", version);
   *size = strlen(version) + 1;
@@ -200,26 +210,27 @@ static ze_result_t zeIntelGetDriverVersionString(ze_driver_handle_t handle, char
 CPU_EXPORT ze_result_t zeDriverGetExtensionFunctionAddress(ze_driver_handle_t handle, const char *name,
                                                            void **address) {
   CPU_ENTER();
-  if (cpu_driver_cast(handle) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (name == NULL || address == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  CPU_REFUSE_IF(cpu_driver_cast(handle) == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(name == NULL || address == NULL, ERROR_INVALID_NULL_POINTER);
   if (strcmp(name, "zeIntelGetDriverVersionString") == 0) *address = (void *)zeIntelGetDriverVersionString;
   else if (strcmp(name, "l0rtCpuKernelDriver") == 0) *address = (void *)l0rtCpuKernelDriver;
-  else return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  else if (strcmp(name, "l0rtCpuQuiet") == 0) *address = (void *)l0rtCpuQuiet;
+  else return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "there is no extension function of this name");
   return ZE_RESULT_SUCCESS;
 }
 
-/* Of failed launches and builds, once; of others the code says it all. */
+/* Of the last call in this thread that was refused, once. */
 CPU_EXPORT ze_result_t zeDriverGetLastErrorDescription(ze_driver_handle_t handle, const char **text) {
   CPU_ENTER();
-  if (cpu_driver_cast(handle) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (text == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  CPU_REFUSE_IF(cpu_driver_cast(handle) == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(text == NULL, ERROR_INVALID_NULL_POINTER);
   *text = cpu_failure_description();
   return ZE_RESULT_SUCCESS;
 }
 
 ze_result_t cpu_driver_devices(ze_driver_handle_t handle, bool all, uint32_t *count, ze_device_handle_t *devices) {
-  if (cpu_driver_cast(handle) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (count == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  CPU_REFUSE_IF(cpu_driver_cast(handle) == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(count == NULL, ERROR_INVALID_NULL_POINTER);
   uint32_t n = 0;
   for (uint32_t i = 0; i < cpu_device_count; i++) {
     if (!all && !cpu_device_is_visible(cpu_devices[i])) continue;

@@ -96,8 +96,8 @@ ze_kernel_timestamp_result_t cpu_event_timestamps(cpu_event *event) {
 CPU_EXPORT ze_result_t zeEventDestroy(ze_event_handle_t handle) {
   CPU_ENTER();
   cpu_event *event = cpu_event_cast(handle);
-  if (event == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (atomic_load(&event->users) != 0) return ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE;
+  CPU_REFUSE_IF(event == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(atomic_load(&event->users) != 0, ERROR_HANDLE_OBJECT_IN_USE);
   cpu_event_pool *pool = event->pool;
   cpu_context *context = event->context;
   cpu_event_set_point(event, NULL);
@@ -111,8 +111,8 @@ CPU_EXPORT ze_result_t zeEventDestroy(ze_event_handle_t handle) {
 CPU_EXPORT ze_result_t zeEventHostSignal(ze_event_handle_t handle) {
   CPU_ENTER();
   cpu_event *event = cpu_event_cast(handle);
-  if (event == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (cpu_event_is_counter_based(event)) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  CPU_REFUSE_IF(event == NULL, ERROR_INVALID_NULL_HANDLE);
+  if (cpu_event_is_counter_based(event)) return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "the event is counter-based");
   cpu_event_wake(event, cpu_event_raise(event));
   return ZE_RESULT_SUCCESS;
 }
@@ -120,8 +120,8 @@ CPU_EXPORT ze_result_t zeEventHostSignal(ze_event_handle_t handle) {
 CPU_EXPORT ze_result_t zeEventHostReset(ze_event_handle_t handle) {
   CPU_ENTER();
   cpu_event *event = cpu_event_cast(handle);
-  if (event == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (cpu_event_is_counter_based(event)) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  CPU_REFUSE_IF(event == NULL, ERROR_INVALID_NULL_HANDLE);
+  if (cpu_event_is_counter_based(event)) return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "the event is counter-based");
   cpu_failure_forget(event);
   cpu_latch_clear(&event->state->latch);
   return ZE_RESULT_SUCCESS;
@@ -153,8 +153,8 @@ static bool wait_flushes(void) { return cpu_knobs.build == NULL || cpu_knobs.bui
 CPU_EXPORT ze_result_t zeEventHostSynchronize(ze_event_handle_t handle, uint64_t timeout) {
   CPU_ENTER();
   cpu_event *event = cpu_event_cast(handle);
-  if (event == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (cpu_capture_names(event, false)) return ZE_RESULT_ERROR_GRAPH_CAPTURE_UNSUPPORTED;
+  CPU_REFUSE_IF(event == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(cpu_capture_names(event, false), ERROR_GRAPH_CAPTURE_UNSUPPORTED);
   cpu_event *point = cpu_event_take(event);
   bool raced = is_asked_by_two(event);
   ze_result_t result = point == NULL ? ZE_RESULT_SUCCESS : wait(event, point, timeout);
@@ -166,8 +166,8 @@ CPU_EXPORT ze_result_t zeEventHostSynchronize(ze_event_handle_t handle, uint64_t
 CPU_EXPORT ze_result_t zeEventQueryStatus(ze_event_handle_t handle) {
   CPU_ENTER();
   cpu_event *event = cpu_event_cast(handle);
-  if (event == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (cpu_capture_names(event, true)) return ZE_RESULT_ERROR_GRAPH_CAPTURE_UNSUPPORTED;
+  CPU_REFUSE_IF(event == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(cpu_capture_names(event, true), ERROR_GRAPH_CAPTURE_UNSUPPORTED);
   cpu_event *point = cpu_event_take(event);
   bool raced = is_asked_by_two(event);
   bool set = point == NULL || cpu_latch_is_set(&point->state->latch);
@@ -177,7 +177,7 @@ CPU_EXPORT ze_result_t zeEventQueryStatus(ze_event_handle_t handle) {
 }
 
 static ze_result_t query_timestamp(cpu_event *event, ze_kernel_timestamp_result_t *result) {
-  if (!event->timed) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  if (!event->timed) return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "the event has no timestamps");
   cpu_event *point = cpu_event_take(event);
   bool set = point != NULL && cpu_latch_is_set(&point->state->latch);
   if (set) *result = cpu_event_timestamps(point);
@@ -188,8 +188,8 @@ static ze_result_t query_timestamp(cpu_event *event, ze_kernel_timestamp_result_
 CPU_EXPORT ze_result_t zeEventQueryKernelTimestamp(ze_event_handle_t handle, ze_kernel_timestamp_result_t *result) {
   CPU_ENTER();
   cpu_event *event = cpu_event_cast(handle);
-  if (event == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  return result == NULL ? ZE_RESULT_ERROR_INVALID_NULL_POINTER : query_timestamp(event, result);
+  CPU_REFUSE_IF(event == NULL, ERROR_INVALID_NULL_HANDLE);
+  return result == NULL ? CPU_REFUSED(ERROR_INVALID_NULL_POINTER, "result") : query_timestamp(event, result);
 }
 
 /* One packet an event, whatever the device. */
@@ -197,8 +197,8 @@ CPU_EXPORT ze_result_t zeEventQueryTimestampsExp(ze_event_handle_t handle, ze_de
                                                  ze_kernel_timestamp_result_t *results) {
   CPU_ENTER();
   cpu_event *event = cpu_event_cast(handle);
-  if (event == NULL || cpu_cast(device, CPU_DEVICE) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (count == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  CPU_REFUSE_IF(event == NULL || cpu_cast(device, CPU_DEVICE) == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(count == NULL, ERROR_INVALID_NULL_POINTER);
   ze_result_t result = ZE_RESULT_SUCCESS;
   if (*count != 0 && results != NULL) result = query_timestamp(event, results);
   *count = 1;
@@ -208,9 +208,10 @@ CPU_EXPORT ze_result_t zeEventQueryTimestampsExp(ze_event_handle_t handle, ze_de
 CPU_EXPORT ze_result_t zeEventGetEventPool(ze_event_handle_t handle, ze_event_pool_handle_t *pool) {
   CPU_ENTER();
   cpu_event *event = cpu_event_cast(handle);
-  if (event == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (pool == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
-  if (event->pool == NULL) return ZE_RESULT_ERROR_INVALID_ARGUMENT; /* it was made without one */
+  CPU_REFUSE_IF(event == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(pool == NULL, ERROR_INVALID_NULL_POINTER);
+  if (event->pool == NULL)
+    return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "the event was made without a pool"); /* it was made without one */
   *pool = (ze_event_pool_handle_t)event->pool;
   return ZE_RESULT_SUCCESS;
 }
@@ -218,8 +219,8 @@ CPU_EXPORT ze_result_t zeEventGetEventPool(ze_event_handle_t handle, ze_event_po
 CPU_EXPORT ze_result_t zeEventGetSignalScope(ze_event_handle_t handle, ze_event_scope_flags_t *scope) {
   CPU_ENTER();
   cpu_event *event = cpu_event_cast(handle);
-  if (event == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (scope == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  CPU_REFUSE_IF(event == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(scope == NULL, ERROR_INVALID_NULL_POINTER);
   *scope = event->signal_scope;
   return ZE_RESULT_SUCCESS;
 }
@@ -227,8 +228,8 @@ CPU_EXPORT ze_result_t zeEventGetSignalScope(ze_event_handle_t handle, ze_event_
 CPU_EXPORT ze_result_t zeEventGetWaitScope(ze_event_handle_t handle, ze_event_scope_flags_t *scope) {
   CPU_ENTER();
   cpu_event *event = cpu_event_cast(handle);
-  if (event == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (scope == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  CPU_REFUSE_IF(event == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(scope == NULL, ERROR_INVALID_NULL_POINTER);
   *scope = event->wait_scope;
   return ZE_RESULT_SUCCESS;
 }

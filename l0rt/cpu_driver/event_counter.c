@@ -23,15 +23,18 @@ CPU_EXPORT ze_result_t zeEventCounterBasedCreate(ze_context_handle_t context_han
   CPU_ENTER();
   cpu_context *context = cpu_context_cast(context_handle);
   cpu_device *device = cpu_device_cast(device_handle);
-  if (context == NULL || device == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (desc == NULL || out == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
-  if (desc->flags > 0x7f || desc->signal > 0x7 || desc->wait > 0x7) return ZE_RESULT_ERROR_INVALID_ENUMERATION;
-  if ((desc->flags & TIMED) == TIMED) return ZE_RESULT_ERROR_INVALID_ARGUMENT; /* one of the two */
-  if (!cpu_context_has(context, device)) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
-  if ((desc->flags & NOT_DONE) != 0 || wants_own_counter(desc->pNext)) return ZE_RESULT_ERROR_UNSUPPORTED_FEATURE;
+  CPU_REFUSE_IF(context == NULL || device == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(desc == NULL || out == NULL, ERROR_INVALID_NULL_POINTER);
+  CPU_REFUSE_IF(desc->flags > 0x7f || desc->signal > 0x7 || desc->wait > 0x7, ERROR_INVALID_ENUMERATION);
+  if ((desc->flags & TIMED) == TIMED)
+    return CPU_REFUSED(ERROR_INVALID_ARGUMENT,
+                       "kernel timestamps are mapped or not, and not both"); /* one of the two */
+  if (!cpu_context_has(context, device))
+    return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "the device is none of the context");
+  CPU_REFUSE_IF((desc->flags & NOT_DONE) != 0 || wants_own_counter(desc->pNext), ERROR_UNSUPPORTED_FEATURE);
   uint32_t where = (desc->flags & WHERE) != 0 ? 0 : WHERE; /* unless told, in any list */
   cpu_event *event = cpu_event_new(desc->signal, desc->wait, (desc->flags & TIMED) != 0, desc->flags | where);
-  if (event == NULL) return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+  CPU_REFUSE_IF(event == NULL, ERROR_OUT_OF_HOST_MEMORY);
   event->context = context;
   cpu_context_hold(context);
   *out = (ze_event_handle_t)event;
@@ -41,9 +44,9 @@ CPU_EXPORT ze_result_t zeEventCounterBasedCreate(ze_context_handle_t context_han
 CPU_EXPORT ze_result_t zeEventGetCounterBasedFlags(ze_event_handle_t handle, ze_event_counter_based_flags_t *flags) {
   CPU_ENTER();
   cpu_event *event = cpu_event_cast(handle);
-  if (event == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (flags == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
-  if (!cpu_event_is_counter_based(event)) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  CPU_REFUSE_IF(event == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(flags == NULL, ERROR_INVALID_NULL_POINTER);
+  if (!cpu_event_is_counter_based(event)) return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "the event is not counter-based");
   *flags = event->counter_flags;
   return ZE_RESULT_SUCCESS;
 }

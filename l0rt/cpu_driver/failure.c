@@ -29,6 +29,10 @@ static failure *failures; /* the oldest first; as many as cpu_failures says */
 static uint32_t capacity;
 static _Atomic bool lost;
 static _Thread_local char description[TEXT], answered[TEXT];
+static _Thread_local struct {
+  ze_result_t result; /* SUCCESS: `description` is the last error's */
+  const char *why;
+} refusal;
 
 static failure *find(uint64_t serial, const struct cpu_event *event, bool own) {
   for (uint32_t i = 0; i < atomic_load(&cpu_failures); i++)
@@ -142,11 +146,72 @@ void cpu_failure_end(uint64_t serial) {
   pthread_mutex_unlock(&lock);
 }
 
-void cpu_failure_describe(const char *text) { snprintf(description, sizeof(description), "%s", text); }
+void cpu_failure_describe(const char *text) {
+  if (*text == '\0') return;
+  snprintf(description, sizeof(description), "%s", text);
+  refusal.result = ZE_RESULT_SUCCESS;
+}
+
+ze_result_t cpu_refuse(ze_result_t result, const char *why) {
+  refusal.result = result;
+  refusal.why = why;
+  return result;
+}
+
+static const char *in_words(ze_result_t result) {
+  static const struct {
+    ze_result_t result;
+    const char *words;
+  } all[] = {
+      {ZE_RESULT_ERROR_INVALID_NULL_HANDLE, "a handle is null, is destroyed, or is one of another kind"},
+      {ZE_RESULT_ERROR_INVALID_NULL_POINTER, "a pointer that is needed is null"},
+      {ZE_RESULT_ERROR_INVALID_ARGUMENT, "an argument is not valid here"},
+      {ZE_RESULT_ERROR_INVALID_ENUMERATION, "a flag or a value is none that the specification names"},
+      {ZE_RESULT_ERROR_INVALID_SIZE, "a size is not valid"},
+      {ZE_RESULT_ERROR_UNSUPPORTED_SIZE, "a size is none that the driver can have"},
+      {ZE_RESULT_ERROR_UNSUPPORTED_ALIGNMENT, "an address or an offset is not aligned as it must be"},
+      {ZE_RESULT_ERROR_UNSUPPORTED_ENUMERATION, "the driver does not support a value or an extension of a structure"},
+      {ZE_RESULT_ERROR_UNSUPPORTED_FEATURE, "the driver does not have this feature"},
+      {ZE_RESULT_ERROR_UNSUPPORTED_VERSION, "the driver does not have this version"},
+      {ZE_RESULT_ERROR_UNINITIALIZED, "the driver is not initialised in this process, or has ended"},
+      {ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY, "the host has no memory for it"},
+      {ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY, "the device has no memory for it"},
+      {ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE, "submitted work, or another object, still uses it"},
+      {ZE_RESULT_ERROR_INVALID_SYNCHRONIZATION_OBJECT, "an event or a fence is not valid here"},
+      {ZE_RESULT_ERROR_INVALID_COMMAND_LIST_TYPE, "the list is of another type"},
+      {ZE_RESULT_ERROR_OVERLAPPING_REGIONS, "source and target overlap"},
+      {ZE_RESULT_ERROR_DEVICE_LOST, "the device is lost"},
+      {ZE_RESULT_ERROR_ADDRESS_NOT_FOUND, "nothing is allocated there"},
+      {ZE_RESULT_ERROR_INVALID_MODULE_UNLINKED, "the module imports what no module that it is linked with exports"},
+      {ZE_RESULT_ERROR_MODULE_BUILD_FAILURE, "the module cannot be built"},
+      {ZE_RESULT_ERROR_MODULE_LINK_FAILURE, "the modules cannot be linked"},
+      {ZE_RESULT_ERROR_INVALID_KERNEL_NAME, "the module has no kernel of this name"},
+      {ZE_RESULT_ERROR_INVALID_FUNCTION_NAME, "the module exports no function of this name"},
+      {ZE_RESULT_ERROR_INVALID_GLOBAL_NAME, "the module has no such variable"},
+      {ZE_RESULT_ERROR_INVALID_KERNEL_HANDLE, "a kernel is none of those that the command may launch"},
+      {ZE_RESULT_ERROR_INVALID_KERNEL_ARGUMENT_INDEX, "the kernel has fewer arguments"},
+      {ZE_RESULT_ERROR_INVALID_KERNEL_ARGUMENT_SIZE, "the argument has another size"},
+      {ZE_RESULT_ERROR_INVALID_GROUP_SIZE_DIMENSION, "the kernel cannot have groups of this size"},
+      {ZE_RESULT_ERROR_INVALID_GLOBAL_WIDTH_DIMENSION, "the kernel cannot have a global size of this width"},
+      {ZE_RESULT_ERROR_INVALID_GRAPH, "the graph is not complete"},
+      {ZE_RESULT_ERROR_GRAPH_CAPTURE_UNSUPPORTED, "the call cannot be captured"},
+      {ZE_RESULT_ERROR_GRAPH_CAPTURE_INVALIDATED, "an earlier call has invalidated the capture"},
+      {ZE_RESULT_ERROR_GRAPH_CAPTURE_MERGE_ATTEMPT, "an event of one capture is awaited in another"},
+      {ZE_RESULT_ERROR_COMMAND_LIST_NOT_CAPTURING, "the list is not being captured"},
+      {ZE_RESULT_ERROR_GRAPH_UNJOINED_FORKS, "the capture goes on in lists that do not join the first one"},
+      {ZE_RESULT_ERROR_GRAPH_INTERNAL_EVENT, "the event belongs to a graph"},
+  };
+  for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+    if (all[i].result == result) return all[i].words;
+  return "the call failed";
+}
 
 const char *cpu_failure_description(void) {
-  memcpy(answered, description, sizeof(answered));
+  const char *why = refusal.why;
+  if (refusal.result == ZE_RESULT_SUCCESS) memcpy(answered, description, sizeof(answered));
+  else snprintf(answered, sizeof(answered), why != NULL ? "%s: %s" : "%s", in_words(refusal.result), why);
   description[0] = 0;
+  refusal.result = ZE_RESULT_SUCCESS;
   return answered;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* failure.h: failed launches. The first wait for a failed launch returns the failure, once. */
+/* failure.h: failed launches, and what the thread's last error was. The first wait for a failed launch returns the failure,
+ * once. */
 #ifndef L0RT_CPU_FAILURE_H
 #define L0RT_CPU_FAILURE_H
 
@@ -42,7 +43,16 @@ void cpu_failure_forget(const struct cpu_event *event);
 /* The fifo ends: only events still tell of its failures. */
 void cpu_failure_end(uint64_t serial);
 
-/* What zeDriverGetLastErrorDescription says in this thread, once: a later failure may have no text of its own. */
+/* The call is refused with this result: what zeDriverGetLastErrorDescription says is the result in words, and `why`. */
+ze_result_t cpu_refuse(ze_result_t result, const char *why) __attribute__((cold));
+#define CPU_REFUSED(result, why) cpu_refuse(ZE_RESULT_##result, why)
+/* In a function whose result is that of a call. The condition is the reason. */
+#define CPU_REFUSE_IF(condition, result)                                                                               \
+  do {                                                                                                                 \
+    if (__builtin_expect(!!(condition), 0)) return cpu_refuse(ZE_RESULT_##result, #condition);                         \
+  } while (0)
+
+/* What zeDriverGetLastErrorDescription says in this thread, once. An empty text changes nothing. */
 void cpu_failure_describe(const char *text);
 const char *cpu_failure_description(void);
 

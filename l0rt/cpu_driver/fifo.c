@@ -79,7 +79,7 @@ ze_result_t cpu_fifo_push(cpu_fifo *fifo, const cpu_command *prototype) {
   bool behind = fifo->head != NULL, linked = link_copy(fifo, prototype) != NULL;
   if (linked) announce(fifo, behind);
   pthread_mutex_unlock(&fifo->engine->lock);
-  return linked ? ZE_RESULT_SUCCESS : ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+  return linked ? ZE_RESULT_SUCCESS : CPU_REFUSED(ERROR_OUT_OF_HOST_MEMORY, NULL);
 }
 
 /* The lock is let go of between chunks, so that the engine goes on. */
@@ -98,7 +98,7 @@ ze_result_t cpu_fifo_push_run(cpu_fifo *fifo, const cpu_command *first, size_t s
     if (fifo->head != NULL) announce(fifo, behind);
     pthread_mutex_unlock(&fifo->engine->lock);
   }
-  return linked ? ZE_RESULT_SUCCESS : ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+  return linked ? ZE_RESULT_SUCCESS : CPU_REFUSED(ERROR_OUT_OF_HOST_MEMORY, NULL);
 }
 
 uint64_t cpu_fifo_last(cpu_fifo *fifo) {

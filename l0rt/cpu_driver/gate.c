@@ -30,7 +30,8 @@ static bool missing_in_neo_22_43(const char *function) {
 
 ze_result_t cpu_gate_ask(const char *function) {
   uint32_t gate = atomic_load(&cpu_gate);
-  if (gate & (CPU_GATE_CLOSED | CPU_GATE_FORKED)) return ZE_RESULT_ERROR_UNINITIALIZED;
-  if (cpu_knobs.neo_22_43 && missing_in_neo_22_43(function)) return ZE_RESULT_ERROR_UNSUPPORTED_FEATURE;
-  return cpu_fault_call(function);
+  CPU_REFUSE_IF(gate & (CPU_GATE_CLOSED | CPU_GATE_FORKED), ERROR_UNINITIALIZED);
+  CPU_REFUSE_IF(cpu_knobs.neo_22_43 && missing_in_neo_22_43(function), ERROR_UNSUPPORTED_FEATURE);
+  ze_result_t result = cpu_fault_call(function);
+  return result == ZE_RESULT_SUCCESS ? result : cpu_refuse(result, "L0RT_CPU_FAIL asks for it");
 }

@@ -3,6 +3,7 @@
 #ifndef L0RT_CPU_GATE_H
 #define L0RT_CPU_GATE_H
 
+#include "failure.h"
 #include "object.h"
 
 /* 0 while there is nothing to ask: one load and a predicted branch for every call. */

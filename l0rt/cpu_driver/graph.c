@@ -34,11 +34,11 @@ bool cpu_graph_delete(cpu_graph *graph) {
 CPU_EXPORT ze_result_t zeGraphCreateExt(ze_context_handle_t context_handle, const void *next, ze_graph_handle_t *out) {
   CPU_ENTER();
   cpu_context *context = cpu_context_cast(context_handle);
-  if (context == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (out == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
-  if (next != NULL) return ZE_RESULT_ERROR_UNSUPPORTED_FEATURE;
+  CPU_REFUSE_IF(context == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(out == NULL, ERROR_INVALID_NULL_POINTER);
+  CPU_REFUSE_IF(next != NULL, ERROR_UNSUPPORTED_FEATURE);
   cpu_graph *graph = cpu_graph_new(context, true);
-  if (graph == NULL) return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+  CPU_REFUSE_IF(graph == NULL, ERROR_OUT_OF_HOST_MEMORY);
   *out = (ze_graph_handle_t)graph;
   return ZE_RESULT_SUCCESS;
 }
@@ -46,10 +46,10 @@ CPU_EXPORT ze_result_t zeGraphCreateExt(ze_context_handle_t context_handle, cons
 CPU_EXPORT ze_result_t zeGraphDestroyExt(ze_graph_handle_t handle) {
   CPU_ENTER();
   cpu_graph *graph = cpu_graph_cast(handle);
-  if (graph == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (graph->state == CPU_GRAPH_RECORDING || atomic_load(&graph->executables) != 0)
-    return ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE;
-  return cpu_graph_delete(graph) ? ZE_RESULT_SUCCESS : ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  CPU_REFUSE_IF(graph == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(graph->state == CPU_GRAPH_RECORDING || atomic_load(&graph->executables) != 0,
+                ERROR_HANDLE_OBJECT_IN_USE);
+  return cpu_graph_delete(graph) ? ZE_RESULT_SUCCESS : CPU_REFUSED(ERROR_INVALID_NULL_HANDLE, NULL);
 }
 
 CPU_EXPORT ze_result_t zeGraphSetDestructionCallbackExt(ze_graph_handle_t handle,
@@ -57,9 +57,9 @@ CPU_EXPORT ze_result_t zeGraphSetDestructionCallbackExt(ze_graph_handle_t handle
                                                         const void *next) {
   CPU_ENTER();
   cpu_graph *graph = cpu_graph_cast(handle);
-  if (graph == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (function == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
-  if (next != NULL) return ZE_RESULT_ERROR_UNSUPPORTED_FEATURE;
+  CPU_REFUSE_IF(graph == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(function == NULL, ERROR_INVALID_NULL_POINTER);
+  CPU_REFUSE_IF(next != NULL, ERROR_UNSUPPORTED_FEATURE);
   cpu_captures_hold();
   cpu_graph_callback *callbacks = realloc(graph->callbacks, (graph->callback_count + 1) * sizeof(*callbacks));
   if (callbacks != NULL) {
@@ -67,15 +67,15 @@ CPU_EXPORT ze_result_t zeGraphSetDestructionCallbackExt(ze_graph_handle_t handle
     callbacks[graph->callback_count++] = (cpu_graph_callback){.function = function, .data = data};
   }
   cpu_captures_go();
-  return callbacks != NULL ? ZE_RESULT_SUCCESS : ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+  return callbacks != NULL ? ZE_RESULT_SUCCESS : CPU_REFUSED(ERROR_OUT_OF_HOST_MEMORY, NULL);
 }
 
 CPU_EXPORT ze_result_t zeGraphIsEmptyExt(ze_graph_handle_t handle) {
   CPU_ENTER();
   const cpu_graph *graph = cpu_graph_cast(handle);
-  if (graph == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  CPU_REFUSE_IF(graph == NULL, ERROR_INVALID_NULL_HANDLE);
   cpu_captures_hold();
-  ze_result_t result = graph->state == CPU_GRAPH_INVALID || graph->broken ? ZE_RESULT_ERROR_INVALID_GRAPH
+  ze_result_t result = graph->state == CPU_GRAPH_INVALID || graph->broken ? CPU_REFUSED(ERROR_INVALID_GRAPH, NULL)
                        : graph->count == 0                                ? ZE_RESULT_QUERY_TRUE
                                                                           : ZE_RESULT_QUERY_FALSE;
   cpu_captures_go();
@@ -85,13 +85,15 @@ CPU_EXPORT ze_result_t zeGraphIsEmptyExt(ze_graph_handle_t handle) {
 CPU_EXPORT ze_result_t zeGraphGetPrimaryCommandListExt(ze_graph_handle_t handle, ze_command_list_handle_t *out) {
   CPU_ENTER();
   const cpu_graph *graph = cpu_graph_cast(handle);
-  if (graph == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (out == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  CPU_REFUSE_IF(graph == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(out == NULL, ERROR_INVALID_NULL_POINTER);
   cpu_captures_hold();
   cpu_list *list = cpu_list_cast((ze_command_list_handle_t)graph->primary);
   bool same = list != NULL && list->immediate && list->fifo.serial == graph->primary_serial;
   cpu_captures_go();
-  if (!same) return ZE_RESULT_ERROR_INVALID_ARGUMENT; /* nothing was captured, or the list is gone */
+  if (!same)
+    return CPU_REFUSED(ERROR_INVALID_ARGUMENT,
+                       "nothing was captured, or the list is gone"); /* nothing was captured, or the list is gone */
   *out = (ze_command_list_handle_t)list;
   return ZE_RESULT_SUCCESS;
 }

@@ -97,9 +97,9 @@ static void write_graph(FILE *file, const cpu_graph *graph, bool detailed) {
 static ze_result_t read_chain(const ze_base_desc_t *d, bool *detailed) {
   *detailed = true;
   for (; d != NULL; d = d->pNext) {
-    if (d->stype != ZE_STRUCTURE_TYPE_RECORD_REPLAY_GRAPH_EXT_DUMP_DESC) return ZE_RESULT_ERROR_UNSUPPORTED_FEATURE;
+    CPU_REFUSE_IF(d->stype != ZE_STRUCTURE_TYPE_RECORD_REPLAY_GRAPH_EXT_DUMP_DESC, ERROR_UNSUPPORTED_FEATURE);
     uint32_t mode = (uint32_t)((const ze_record_replay_graph_ext_dump_desc_t *)d)->mode;
-    if (mode > ZE_RECORD_REPLAY_GRAPH_EXT_DUMP_MODE_SIMPLE) return ZE_RESULT_ERROR_INVALID_ENUMERATION;
+    CPU_REFUSE_IF(mode > ZE_RECORD_REPLAY_GRAPH_EXT_DUMP_MODE_SIMPLE, ERROR_INVALID_ENUMERATION);
     *detailed = mode == ZE_RECORD_REPLAY_GRAPH_EXT_DUMP_MODE_DETAILED;
   }
   return ZE_RESULT_SUCCESS;
@@ -109,15 +109,17 @@ CPU_EXPORT ze_result_t zeGraphDumpContentsExt(ze_graph_handle_t handle, const ch
   CPU_ENTER();
   const cpu_graph *graph = cpu_graph_cast(handle);
   bool detailed;
-  if (graph == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (path == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  CPU_REFUSE_IF(graph == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(path == NULL, ERROR_INVALID_NULL_POINTER);
   ze_result_t result = read_chain(next, &detailed);
   if (result != ZE_RESULT_SUCCESS) return result;
   FILE *file = fopen(path, "we");
-  if (file == NULL) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  if (file == NULL) return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "the file cannot be opened");
   cpu_captures_hold();
   write_graph(file, graph, detailed);
   cpu_captures_go();
   bool good = ferror(file) == 0;
-  return fclose(file) == 0 && good ? ZE_RESULT_SUCCESS : ZE_RESULT_ERROR_UNKNOWN; /* such as a full disk */
+  return fclose(file) == 0 && good
+             ? ZE_RESULT_SUCCESS
+             : CPU_REFUSED(ERROR_UNKNOWN, "the file cannot be written to its end"); /* such as a full disk */
 }

@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 
+#include "failure.h"
 #include "usm.h"
 
 typedef struct cpu_import {
@@ -29,17 +30,17 @@ static bool overlaps(uintptr_t base, size_t size) {
 ze_result_t cpu_import_add(cpu_context *context, const ze_external_memmap_sysmem_ext_desc_t *desc, size_t size,
                            void **out) {
   uintptr_t base = (uintptr_t)desc->pSystemMemory;
-  if (base == 0) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
-  if (base % CPU_IMPORT_PAGE != 0) return ZE_RESULT_ERROR_UNSUPPORTED_ALIGNMENT;
-  if (size == 0 || size % CPU_IMPORT_PAGE != 0 || desc->size != size || base + size < base)
-    return ZE_RESULT_ERROR_UNSUPPORTED_SIZE;
+  CPU_REFUSE_IF(base == 0, ERROR_INVALID_NULL_POINTER);
+  CPU_REFUSE_IF(base % CPU_IMPORT_PAGE != 0, ERROR_UNSUPPORTED_ALIGNMENT);
+  CPU_REFUSE_IF(size == 0 || size % CPU_IMPORT_PAGE != 0 || desc->size != size || base + size < base,
+                ERROR_UNSUPPORTED_SIZE);
   cpu_import *import = malloc(sizeof(*import));
-  if (import == NULL) return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+  CPU_REFUSE_IF(import == NULL, ERROR_OUT_OF_HOST_MEMORY);
   pthread_mutex_lock(&lock);
   if (overlaps(base, size)) {
     pthread_mutex_unlock(&lock);
     free(import);
-    return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+    return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "the memory overlaps what is imported or allocated already");
   }
   static uint64_t last_id = (uint64_t)1 << 48; /* apart from those of allocations */
   *import = (cpu_import){.next = imports, .context = context, .base = base, .size = size, .id = ++last_id};

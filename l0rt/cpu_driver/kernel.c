@@ -36,18 +36,17 @@ CPU_EXPORT ze_result_t zeKernelCreate(ze_module_handle_t handle, const ze_kernel
                                       ze_kernel_handle_t *out) {
   CPU_ENTER();
   cpu_module *module = cpu_module_cast(handle);
-  if (module == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (desc == NULL || desc->pKernelName == NULL || out == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
-  if (desc->flags > 0x3) return ZE_RESULT_ERROR_INVALID_ENUMERATION;
+  CPU_REFUSE_IF(module == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(desc == NULL || desc->pKernelName == NULL || out == NULL, ERROR_INVALID_NULL_POINTER);
+  CPU_REFUSE_IF(desc->flags > 0x3, ERROR_INVALID_ENUMERATION);
   if (cpu_module_is_unlinked(module)) {
     char text[200];
     snprintf(text, sizeof(text), "the module calls %.100s, which has no body and no module exports",
              spirv_program_import(cpu_module_program(module), 0));
-    cpu_failure_describe(text);
-    return ZE_RESULT_ERROR_INVALID_MODULE_UNLINKED;
+    return CPU_REFUSED(ERROR_INVALID_MODULE_UNLINKED, text);
   }
   const spirv_kernel *code = spirv_program_kernel(cpu_module_program(module), desc->pKernelName);
-  if (code == NULL) return ZE_RESULT_ERROR_INVALID_KERNEL_NAME;
+  CPU_REFUSE_IF(code == NULL, ERROR_INVALID_KERNEL_NAME);
   spirv_result why;
   if (!spirv_kernel_prepare(code, &why) && why.status != SPIRV_UNSUPPORTED) { /* which its launches say */
     cpu_failure_describe(why.text);
@@ -55,7 +54,7 @@ CPU_EXPORT ze_result_t zeKernelCreate(ze_module_handle_t handle, const ze_kernel
                                              : ZE_RESULT_ERROR_MODULE_BUILD_FAILURE;
   }
   cpu_kernel *kernel = cpu_new(CPU_KERNEL);
-  if (kernel == NULL) return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+  CPU_REFUSE_IF(kernel == NULL, ERROR_OUT_OF_HOST_MEMORY);
   atomic_fetch_add(&module->kernels, 1);
   kernel->module = module;
   kernel->kernel = code;
@@ -64,7 +63,7 @@ CPU_EXPORT ze_result_t zeKernelCreate(ze_module_handle_t handle, const ze_kernel
     kernel->group_size[i] = kernel->info->required_group_size[i] == 0 ? 1 : kernel->info->required_group_size[i];
   if (!reserve_values(kernel)) {
     end(kernel);
-    return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+    return CPU_REFUSED(ERROR_OUT_OF_HOST_MEMORY, NULL);
   }
   *out = (ze_kernel_handle_t)kernel;
   return ZE_RESULT_SUCCESS;
@@ -74,7 +73,7 @@ CPU_EXPORT ze_result_t zeKernelCreate(ze_module_handle_t handle, const ze_kernel
 CPU_EXPORT ze_result_t zeKernelDestroy(ze_kernel_handle_t handle) {
   CPU_ENTER();
   cpu_kernel *kernel = cpu_kernel_cast(handle);
-  if (kernel == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  CPU_REFUSE_IF(kernel == NULL, ERROR_INVALID_NULL_HANDLE);
   end(kernel);
   return ZE_RESULT_SUCCESS;
 }
@@ -83,11 +82,13 @@ ze_result_t cpu_group_size_check(const spirv_kernel_info *info, const uint32_t s
   const uint32_t *required = info->required_group_size;
   uint64_t items = 1;
   for (int i = 0; i < 3; i++) {
-    if (size[i] == 0 || size[i] > SPIRV_MAX_GROUP_SIZE || (required[i] != 0 && size[i] != required[i]))
-      return ZE_RESULT_ERROR_INVALID_GROUP_SIZE_DIMENSION;
+    CPU_REFUSE_IF(size[i] == 0 || size[i] > SPIRV_MAX_GROUP_SIZE || (required[i] != 0 && size[i] != required[i]),
+                  ERROR_INVALID_GROUP_SIZE_DIMENSION);
     items *= size[i];
   }
-  return items > info->max_group_size ? ZE_RESULT_ERROR_INVALID_GROUP_SIZE_DIMENSION : ZE_RESULT_SUCCESS;
+  return items > info->max_group_size
+             ? CPU_REFUSED(ERROR_INVALID_GROUP_SIZE_DIMENSION, "the group has more work-items than the kernel allows")
+             : ZE_RESULT_SUCCESS;
 }
 
 ze_result_t cpu_kernel_set_group_size(cpu_kernel *kernel, uint32_t x, uint32_t y, uint32_t z) {
@@ -101,20 +102,20 @@ ze_result_t cpu_kernel_set_group_size(cpu_kernel *kernel, uint32_t x, uint32_t y
 CPU_EXPORT ze_result_t zeKernelSetGroupSize(ze_kernel_handle_t handle, uint32_t x, uint32_t y, uint32_t z) {
   CPU_ENTER();
   cpu_kernel *kernel = cpu_kernel_cast(handle);
-  if (kernel == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  CPU_REFUSE_IF(kernel == NULL, ERROR_INVALID_NULL_HANDLE);
   return cpu_kernel_set_group_size(kernel, x, y, z);
 }
 
 ze_result_t cpu_kernel_set_argument(cpu_kernel *kernel, uint32_t index, size_t size, const void *value) {
-  if (index >= kernel->info->argument_count) return ZE_RESULT_ERROR_INVALID_KERNEL_ARGUMENT_INDEX;
+  CPU_REFUSE_IF(index >= kernel->info->argument_count, ERROR_INVALID_KERNEL_ARGUMENT_INDEX);
   const spirv_argument *argument = &kernel->info->arguments[index];
   if (argument->kind == SPIRV_LOCAL_POINTER) {
-    if (size == 0) return ZE_RESULT_ERROR_INVALID_KERNEL_ARGUMENT_SIZE;
-    if (value != NULL) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+    CPU_REFUSE_IF(size == 0, ERROR_INVALID_KERNEL_ARGUMENT_SIZE);
+    if (value != NULL) return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "local memory has a size, and no value");
     kernel->local_sizes[index] = size;
     return ZE_RESULT_SUCCESS;
   }
-  if (size != argument->size) return ZE_RESULT_ERROR_INVALID_KERNEL_ARGUMENT_SIZE;
+  CPU_REFUSE_IF(size != argument->size, ERROR_INVALID_KERNEL_ARGUMENT_SIZE);
   if (value == NULL) memset(kernel->values + kernel->places[index], 0, size);
   else memcpy(kernel->values + kernel->places[index], value, size);
   return ZE_RESULT_SUCCESS;
@@ -124,7 +125,7 @@ CPU_EXPORT ze_result_t zeKernelSetArgumentValue(ze_kernel_handle_t handle, uint3
                                                 const void *value) {
   CPU_ENTER();
   cpu_kernel *kernel = cpu_kernel_cast(handle);
-  if (kernel == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  CPU_REFUSE_IF(kernel == NULL, ERROR_INVALID_NULL_HANDLE);
   return cpu_kernel_set_argument(kernel, index, size, value);
 }
 
@@ -141,7 +142,7 @@ uint64_t cpu_local_bytes(const spirv_kernel_info *info, const uint64_t *local_si
 CPU_EXPORT ze_result_t zeKernelSetGlobalOffsetExp(ze_kernel_handle_t handle, uint32_t x, uint32_t y, uint32_t z) {
   CPU_ENTER();
   cpu_kernel *kernel = cpu_kernel_cast(handle);
-  if (kernel == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  CPU_REFUSE_IF(kernel == NULL, ERROR_INVALID_NULL_HANDLE);
   kernel->offset[0] = x;
   kernel->offset[1] = y;
   kernel->offset[2] = z;
@@ -152,8 +153,8 @@ CPU_EXPORT ze_result_t zeKernelSetGlobalOffsetExp(ze_kernel_handle_t handle, uin
 CPU_EXPORT ze_result_t zeKernelSetIndirectAccess(ze_kernel_handle_t handle, ze_kernel_indirect_access_flags_t flags) {
   CPU_ENTER();
   cpu_kernel *kernel = cpu_kernel_cast(handle);
-  if (kernel == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (flags > 0x7) return ZE_RESULT_ERROR_INVALID_ENUMERATION;
+  CPU_REFUSE_IF(kernel == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(flags > 0x7, ERROR_INVALID_ENUMERATION);
   kernel->access = flags;
   return ZE_RESULT_SUCCESS;
 }
@@ -161,8 +162,8 @@ CPU_EXPORT ze_result_t zeKernelSetIndirectAccess(ze_kernel_handle_t handle, ze_k
 CPU_EXPORT ze_result_t zeKernelGetIndirectAccess(ze_kernel_handle_t handle, ze_kernel_indirect_access_flags_t *flags) {
   CPU_ENTER();
   const cpu_kernel *kernel = cpu_kernel_cast(handle);
-  if (kernel == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (flags == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  CPU_REFUSE_IF(kernel == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(flags == NULL, ERROR_INVALID_NULL_POINTER);
   *flags = kernel->access;
   return ZE_RESULT_SUCCESS;
 }
@@ -170,13 +171,13 @@ CPU_EXPORT ze_result_t zeKernelGetIndirectAccess(ze_kernel_handle_t handle, ze_k
 /* Caches and the order of threads are the processor's: the wishes are checked and change nothing. */
 CPU_EXPORT ze_result_t zeKernelSetCacheConfig(ze_kernel_handle_t handle, ze_cache_config_flags_t flags) {
   CPU_ENTER();
-  if (cpu_kernel_cast(handle) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  return flags > 0x3 ? ZE_RESULT_ERROR_INVALID_ENUMERATION : ZE_RESULT_SUCCESS;
+  CPU_REFUSE_IF(cpu_kernel_cast(handle) == NULL, ERROR_INVALID_NULL_HANDLE);
+  return flags > 0x3 ? CPU_REFUSED(ERROR_INVALID_ENUMERATION, "flags") : ZE_RESULT_SUCCESS;
 }
 
 CPU_EXPORT ze_result_t zeKernelSchedulingHintExp(ze_kernel_handle_t handle, ze_scheduling_hint_exp_desc_t *hint) {
   CPU_ENTER();
-  if (cpu_kernel_cast(handle) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (hint == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
-  return hint->flags > 0x7 ? ZE_RESULT_ERROR_INVALID_ENUMERATION : ZE_RESULT_SUCCESS;
+  CPU_REFUSE_IF(cpu_kernel_cast(handle) == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(hint == NULL, ERROR_INVALID_NULL_POINTER);
+  return hint->flags > 0x7 ? CPU_REFUSED(ERROR_INVALID_ENUMERATION, "flags") : ZE_RESULT_SUCCESS;
 }

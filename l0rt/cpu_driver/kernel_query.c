@@ -21,8 +21,8 @@ static void fill_chain(const cpu_kernel *kernel, void *next) {
 CPU_EXPORT ze_result_t zeKernelGetProperties(ze_kernel_handle_t handle, ze_kernel_properties_t *p) {
   CPU_ENTER();
   const cpu_kernel *kernel = cpu_kernel_cast(handle);
-  if (kernel == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (p == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  CPU_REFUSE_IF(kernel == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(p == NULL, ERROR_INVALID_NULL_POINTER);
   const spirv_kernel_info *info = kernel->info;
   p->numKernelArgs = info->argument_count;
   p->requiredGroupSizeX = info->required_group_size[0];
@@ -47,8 +47,8 @@ CPU_EXPORT ze_result_t zeKernelGetProperties(ze_kernel_handle_t handle, ze_kerne
 CPU_EXPORT ze_result_t zeKernelGetName(ze_kernel_handle_t handle, size_t *size, char *name) {
   CPU_ENTER();
   const cpu_kernel *kernel = cpu_kernel_cast(handle);
-  if (kernel == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (size == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  CPU_REFUSE_IF(kernel == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(size == NULL, ERROR_INVALID_NULL_POINTER);
   if (name != NULL && *size != 0) snprintf(name, *size, "%s", kernel->info->name);
   *size = strlen(kernel->info->name) + 1;
   return ZE_RESULT_SUCCESS;
@@ -58,8 +58,8 @@ CPU_EXPORT ze_result_t zeKernelGetName(ze_kernel_handle_t handle, size_t *size, 
 CPU_EXPORT ze_result_t zeKernelGetSourceAttributes(ze_kernel_handle_t handle, uint32_t *size, char **out) {
   CPU_ENTER();
   const cpu_kernel *kernel = cpu_kernel_cast(handle);
-  if (kernel == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (size == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  CPU_REFUSE_IF(kernel == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(size == NULL, ERROR_INVALID_NULL_POINTER);
   char text[160] = "";
   const spirv_kernel_info *info = kernel->info;
   const uint32_t *required = info->required_group_size;
@@ -78,8 +78,8 @@ CPU_EXPORT ze_result_t zeKernelGetSourceAttributes(ze_kernel_handle_t handle, ui
 CPU_EXPORT ze_result_t zeKernelGetBinaryExp(ze_kernel_handle_t handle, size_t *size, uint8_t *binary) {
   CPU_ENTER();
   const cpu_kernel *kernel = cpu_kernel_cast(handle);
-  if (kernel == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (size == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  CPU_REFUSE_IF(kernel == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(size == NULL, ERROR_INVALID_NULL_POINTER);
   const cpu_module *module = kernel->module;
   if (binary != NULL) memcpy(binary, module->native, *size < module->native_size ? *size : module->native_size);
   *size = module->native_size;
@@ -99,9 +99,9 @@ CPU_EXPORT ze_result_t zeKernelSuggestGroupSize(ze_kernel_handle_t handle, uint3
   CPU_ENTER();
   enum { ENOUGH = 256 };
   const cpu_kernel *kernel = cpu_kernel_cast(handle);
-  if (kernel == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (x == NULL || y == NULL || z == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
-  if (width == 0 || height == 0 || depth == 0) return ZE_RESULT_ERROR_INVALID_GLOBAL_WIDTH_DIMENSION;
+  CPU_REFUSE_IF(kernel == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(x == NULL || y == NULL || z == NULL, ERROR_INVALID_NULL_POINTER);
+  CPU_REFUSE_IF(width == 0 || height == 0 || depth == 0, ERROR_INVALID_GLOBAL_WIDTH_DIMENSION);
   const uint32_t *required = kernel->info->required_group_size;
   uint32_t most = kernel->info->max_group_size < ENOUGH ? kernel->info->max_group_size : ENOUGH;
   *x = required[0] != 0 ? required[0] : divisor(width, most);
@@ -112,8 +112,8 @@ CPU_EXPORT ze_result_t zeKernelSuggestGroupSize(ze_kernel_handle_t handle, uint3
 
 CPU_EXPORT ze_result_t zeKernelSuggestMaxCooperativeGroupCount(ze_kernel_handle_t handle, uint32_t *count) {
   CPU_ENTER();
-  if (cpu_kernel_cast(handle) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (count == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  CPU_REFUSE_IF(cpu_kernel_cast(handle) == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(count == NULL, ERROR_INVALID_NULL_POINTER);
   *count = SPIRV_MAX_COOPERATIVE_GROUPS;
   return ZE_RESULT_SUCCESS;
 }
@@ -146,8 +146,8 @@ CPU_EXPORT ze_result_t zeKernelGetAllocationPropertiesExp(ze_kernel_handle_t han
                                                           ze_kernel_allocation_exp_properties_t *properties) {
   CPU_ENTER();
   const cpu_kernel *kernel = cpu_kernel_cast(handle);
-  if (kernel == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (count == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  CPU_REFUSE_IF(kernel == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(count == NULL, ERROR_INVALID_NULL_POINTER);
   uint32_t n = 0;
   for (uint32_t i = 0; i < kernel->info->argument_count; i++) {
     ze_kernel_allocation_exp_properties_t nowhere;

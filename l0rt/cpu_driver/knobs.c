@@ -14,6 +14,7 @@
 #include "object.h"
 #include "profile.h"
 #include "quirk.h"
+#include "spirv/spirv.h"
 
 extern char **environ;
 
@@ -40,7 +41,7 @@ static bool number_between(const char *text, uint64_t low, uint64_t high, uint64
 
 static bool read_devices(const char *text) { return number_between(text, 1, 64, &cpu_knobs.devices); }
 
-static bool read_memory(const char *text) {
+static bool bytes(const char *text, uint64_t *value) {
   static const struct {
     const char *suffix;
     unsigned shift;
@@ -51,11 +52,15 @@ static bool read_memory(const char *text) {
   for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
     if (strcmp(rest, units[i].suffix) != 0) continue;
     if (n > ((uint64_t)1 << 46) >> units[i].shift) return false; /* more than there are addresses */
-    cpu_knobs.memory = n << units[i].shift;
+    *value = n << units[i].shift;
     return true;
   }
   return false;
 }
+
+static bool read_memory(const char *text) { return bytes(text, &cpu_knobs.memory); }
+
+static bool read_build_memory(const char *text) { return bytes(text, &cpu_knobs.build_memory); }
 
 static bool read_bits(const char *text) { return number_between(text, 1, 64, &cpu_knobs.timestamp_bits); }
 
@@ -66,11 +71,6 @@ static bool read_chaos(const char *text) {
   return cpu_knobs.chaos;
 }
 
-static bool read_strict(const char *text) {
-  cpu_knobs.strict = strcmp(text, "1") == 0;
-  return cpu_knobs.strict || strcmp(text, "0") == 0;
-}
-
 static bool read_threads(const char *text) { return number_between(text, 1, 1024, &cpu_knobs.threads); }
 
 static bool read_fuel(const char *text) { return number_between(text, 1, UINT64_MAX, &cpu_knobs.fuel); }
@@ -79,6 +79,19 @@ static bool read_fault(const char *text) {
   cpu_knobs.lost = strcmp(text, "lost") == 0;
   return cpu_knobs.lost || strcmp(text, "error") == 0;
 }
+
+static bool a_switch(const char *text, bool *value) {
+  *value = strcmp(text, "1") == 0;
+  return *value || strcmp(text, "0") == 0;
+}
+
+static bool read_strict(const char *text) { return a_switch(text, &cpu_knobs.strict); }
+
+static bool read_races(const char *text) { return a_switch(text, &cpu_knobs.races); }
+
+static bool read_bounds(const char *text) { return a_switch(text, &cpu_knobs.bounds); }
+
+static bool read_quiet(const char *text) { return a_switch(text, &cpu_knobs.quiet); }
 
 /* kernel, kernel:x, kernel:x,y or kernel:x,y,z */
 static bool read_trace(const char *text) {
@@ -93,11 +106,6 @@ static bool read_trace(const char *text) {
     if (text == NULL) return false;
   }
   return *text == '\0';
-}
-
-static bool read_races(const char *text) {
-  cpu_knobs.races = strcmp(text, "1") == 0;
-  return cpu_knobs.races || strcmp(text, "0") == 0;
 }
 
 static const struct {
@@ -126,11 +134,14 @@ static const struct {
     {"L0RT_CPU_STRICT", read_strict, "0 or 1"},
     {"L0RT_CPU_FAIL", cpu_fault_read,
      "function:nth:RESULT[,...], RESULT a result without ZE_RESULT_, late_oom, hang or slow=MS"},
+    {"L0RT_CPU_BUILD_MEMORY", read_build_memory, "bytes, or a number with KiB, MiB, GiB or TiB, up to 64TiB"},
     {"L0RT_CPU_THREADS", read_threads, "a number from 1 to 1024"},
     {"L0RT_CPU_FUEL", read_fuel, "a number: blocks of instructions"},
     {"L0RT_CPU_FAULT", read_fault, "error or lost"},
     {"L0RT_CPU_TRACE", read_trace, "kernel, or kernel:x, kernel:x,y or kernel:x,y,z with the numbers of a work-item"},
     {"L0RT_CPU_RACES", read_races, "0 or 1"},
+    {"L0RT_CPU_BOUNDS", read_bounds, "0 or 1"},
+    {"L0RT_CPU_QUIET", read_quiet, "0 or 1"},
 };
 
 enum { KNOBS = sizeof(table) / sizeof(table[0]) };
@@ -159,6 +170,7 @@ bool cpu_knobs_read(void) {
                                  .memory = (uint64_t)16 << 30,
                                  .timestamp_bits = 36,
                                  .timestamp_hz = 19200000,
+                                 .build_memory = SPIRV_BUILD_MEMORY,
                                  .threads = processors()};
   for (int i = 0; i < KNOBS; i++) {
     const char *text = getenv(table[i].name);

@@ -20,10 +20,13 @@ extern struct cpu_knobs {
   const struct cpu_driver_profile *build;
   bool timing;     /* the device costs what the real one does */
   uint32_t quirks; /* cpu_quirk: defects of real drivers */
+  uint64_t build_memory; /* bytes that building a module or a kernel may take */
   uint64_t threads; /* that a launch may use, the engine's among them */
   uint64_t fuel;    /* 0: no limit */
   bool lost;        /* a failed launch is a lost device */
   bool races;       /* are looked for in launches */
+  bool bounds;      /* memory is not rounded up */
+  bool quiet;       /* failed launches print nothing */
   const char *trace; /* the name of the kernel, of so many bytes; NULL: none */
   size_t trace_size;
   uint64_t trace_item[3];

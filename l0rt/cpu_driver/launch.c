@@ -81,31 +81,75 @@ void cpu_launch_let_go(cpu_launch *launch) {
   cpu_programs_let_go(programs);
 }
 
+/* Mapped memory without gaps. */
+typedef struct {
+  uint64_t begin, end;
+  int64_t shift;
+} run;
+
+typedef struct {
+  run *items; /* in the order of their addresses; no two are next to each other */
+  uint32_t count, capacity;
+} runs;
+
 /* What a launch under way has been let to reach, so that it stays where it is until the launch ends. */
 typedef struct {
   pthread_mutex_t lock;
   void **pins; /* mapped memory */
   uint32_t pin_count, pin_capacity;
+  runs mapped[2]; /* the same memory: what may be read, and what may be written */
   cpu_programs **kept; /* of other modules, whose variables it uses */
   uint32_t kept_count, kept_capacity;
 } reach;
 
-static bool add(void ***list, uint32_t *count, uint32_t *capacity, void *item) {
-  if (*count == *capacity) {
-    uint32_t more = *capacity == 0 ? 16 : *capacity * 2;
-    void **larger = realloc(*list, more * sizeof(*larger));
-    if (larger == NULL) return false;
-    *list = larger;
-    *capacity = more;
-  }
-  (*list)[(*count)++] = item;
+/* Capacity for one more item; false without memory. */
+static bool has_capacity(void **list, uint32_t count, uint32_t *capacity, size_t size) {
+  if (count < *capacity) return true;
+  uint32_t more = *capacity == 0 ? 16 : *capacity * 2;
+  void *larger = realloc(*list, more * size);
+  if (larger == NULL) return false;
+  *list = larger;
+  *capacity = more;
   return true;
+}
+
+/* The first of them that ends behind the address. */
+static uint32_t first_behind(const runs *all, uint64_t address) {
+  uint32_t low = 0, high = all->count;
+  while (low < high) {
+    uint32_t middle = (low + high) / 2;
+    if (all->items[middle].end <= address) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/* Adds memory that is in none of them, and joins it with what is next to it. They have capacity for one more. */
+static const run *add_run(runs *all, run added) {
+  uint32_t at = first_behind(all, added.begin);
+  run *before = at > 0 ? &all->items[at - 1] : NULL, *behind = at < all->count ? &all->items[at] : NULL;
+  bool joins_before = before != NULL && before->end == added.begin && before->shift == added.shift;
+  bool joins_behind = behind != NULL && behind->begin == added.end && behind->shift == added.shift;
+  if (joins_before && joins_behind) {
+    before->end = behind->end;
+    memmove(behind, behind + 1, (--all->count - at) * sizeof(run));
+  } else if (joins_before) {
+    before->end = added.end;
+  } else if (joins_behind) {
+    behind->begin = added.begin;
+  } else {
+    memmove(&all->items[at + 1], &all->items[at], (all->count++ - at) * sizeof(run));
+    all->items[at] = added;
+  }
+  return &all->items[joins_before ? at - 1 : at];
 }
 
 static void end_reach(reach *r) {
   for (uint32_t i = 0; i < r->pin_count; i++) cpu_reservation_unpin(r->pins[i]);
   for (uint32_t i = 0; i < r->kept_count; i++) cpu_programs_let_go(r->kept[i]);
   free(r->pins);
+  free(r->mapped[0].items);
+  free(r->mapped[1].items);
   free(r->kept);
   pthread_mutex_destroy(&r->lock);
 }
@@ -119,24 +163,46 @@ static bool find_usm(uint64_t address, bool write, uint64_t *begin, uint64_t *en
   return true;
 }
 
+/* A growing segment has many pieces. Each is pinned when the launch first reaches it; those that it has reached are one
+ * range for the engine where they are next to each other. With the lock held. */
+static const run *reach_mapped(reach *r, uint64_t address, bool write) {
+  runs *all = &r->mapped[write];
+  uint32_t at = first_behind(all, address);
+  if (at < all->count && all->items[at].begin <= address) return &all->items[at];
+  if (!has_capacity((void **)&r->pins, r->pin_count, &r->pin_capacity, sizeof(*r->pins)) ||
+      !has_capacity((void **)&all->items, all->count, &all->capacity, sizeof(run)))
+    return NULL;
+  run found;
+  void *pin = cpu_reservation_pin(address, write, &found.begin, &found.end, &found.shift);
+  if (pin == NULL) return NULL;
+  r->pins[r->pin_count++] = pin;
+  return add_run(all, found);
+}
+
 static bool find_mapped(reach *r, uint64_t address, bool write, uint64_t *begin, uint64_t *end, int64_t *shift) {
-  void *pin = cpu_reservation_pin(address, write, begin, end, shift);
-  if (pin == NULL) return false;
   pthread_mutex_lock(&r->lock);
-  bool good = add(&r->pins, &r->pin_count, &r->pin_capacity, pin);
+  const run *found = reach_mapped(r, address, write);
+  if (found != NULL) {
+    *begin = found->begin;
+    *end = found->end;
+    *shift = found->shift;
+  }
   pthread_mutex_unlock(&r->lock);
-  if (!good) cpu_reservation_unpin(pin);
-  return good;
+  return found != NULL;
 }
 
 static bool find_global(reach *r, uint64_t address, uint64_t *begin, uint64_t *end) {
   cpu_programs *programs = cpu_module_find(address, begin, end);
   if (programs == NULL) return false;
   pthread_mutex_lock(&r->lock);
-  bool good = add((void ***)&r->kept, &r->kept_count, &r->kept_capacity, programs);
+  uint32_t i = 0;
+  while (i < r->kept_count && r->kept[i] != programs) i++;
+  bool held = i < r->kept_count;
+  bool added = !held && has_capacity((void **)&r->kept, r->kept_count, &r->kept_capacity, sizeof(*r->kept));
+  if (added) r->kept[r->kept_count++] = programs;
   pthread_mutex_unlock(&r->lock);
-  if (!good) cpu_programs_let_go(programs);
-  return good;
+  if (!added) cpu_programs_let_go(programs);
+  return held || added;
 }
 
 /* All memory that this driver knows of; no other: a kernel's wild pointer must not end the process. */
@@ -180,10 +246,19 @@ void cpu_launches_end(void) {
   if (made != NULL) spirv_workers_free(made);
 }
 
-static bool read_memory(const void *from, void *to, size_t size) {
+/* Returns false. A program may swallow the error of a wait, or raise it in another thread: so the line is printed too. */
+static bool fail(const cpu_launch *launch, const char *text) {
+  snprintf(error, sizeof(error), "%s", text);
+  if (!cpu_knobs.quiet && !atomic_load(&launch->context->quiet)) fprintf(stderr, "l0rt CPU driver: %s\n", text);
+  return false;
+}
+
+static bool read_memory(const cpu_launch *launch, const void *from, void *to, size_t size) {
   if (cpu_memory_check(from, size, false) != ZE_RESULT_SUCCESS) {
-    snprintf(error, sizeof(error), "the memory that holds a launch's counts is gone");
-    return false;
+    char text[200];
+    snprintf(text, sizeof(text), "kernel %.80s: the memory that holds its launch's counts is gone",
+             spirv_kernel_look(launch->kernel)->name);
+    return fail(launch, text);
   }
   memcpy(to, cpu_usm_engine_view(from), size);
   return true;
@@ -210,13 +285,15 @@ bool cpu_launch_run(cpu_launch *launch, atomic_bool *cancel) {
   memcpy(run.group_count, launch->group_count, sizeof(run.group_count));
   memcpy(run.global_offset, launch->offset, sizeof(run.global_offset));
   uint32_t number = UINT32_MAX;
-  if (launch->number != NULL && !read_memory(launch->number, &number, sizeof(number))) return false;
+  if (launch->number != NULL && !read_memory(launch, launch->number, &number, sizeof(number))) return false;
   if (launch->index >= number) return true;
-  if (launch->counts != NULL && !read_memory(launch->counts, run.group_count, sizeof(run.group_count))) return false;
+  if (launch->counts != NULL && !read_memory(launch, launch->counts, run.group_count, sizeof(run.group_count)))
+    return false;
   if (run.group_count[0] == 0 || run.group_count[1] == 0 || run.group_count[2] == 0) return true;
   const char *name = spirv_kernel_look(launch->kernel)->name;
   run.chaos = cpu_knobs.chaos ? chaos_seed() : 0;
   run.races = cpu_knobs.races;
+  run.exact = cpu_knobs.bounds;
   run.trace = cpu_knobs.trace != NULL && strlen(name) == cpu_knobs.trace_size &&
               memcmp(name, cpu_knobs.trace, cpu_knobs.trace_size) == 0;
   memcpy(run.trace_item, cpu_knobs.trace_first ? run.global_offset : cpu_knobs.trace_item, sizeof(run.trace_item));
@@ -225,8 +302,7 @@ bool cpu_launch_run(cpu_launch *launch, atomic_bool *cancel) {
   spirv_result result;
   bool good = spirv_run(&run, &result) || result.status == SPIRV_CANCELLED;
   end_reach(&r);
-  if (!good) snprintf(error, sizeof(error), "%s", result.text);
-  return good;
+  return good || fail(launch, result.text);
 }
 
 const char *cpu_launch_error(void) { return error; }

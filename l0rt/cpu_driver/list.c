@@ -22,10 +22,11 @@ static ze_result_t create(ze_context_handle_t context_handle, ze_device_handle_t
                           uint32_t index, cpu_list **out) {
   cpu_context *context = cpu_context_cast(context_handle);
   cpu_device *device = cpu_device_cast(device_handle);
-  if (context == NULL || device == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (!cpu_context_has(context, device) || index >= cpu_group_queues(ordinal)) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  CPU_REFUSE_IF(context == NULL || device == NULL, ERROR_INVALID_NULL_HANDLE);
+  if (!cpu_context_has(context, device) || index >= cpu_group_queues(ordinal))
+    return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "the device is none of the context, or has no queue of this index");
   cpu_list *list = cpu_new(CPU_LIST);
-  if (list == NULL) return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+  CPU_REFUSE_IF(list == NULL, ERROR_OUT_OF_HOST_MEMORY);
   list->context = context;
   list->device = device;
   list->ordinal = ordinal;
@@ -58,7 +59,7 @@ static ze_result_t read_chain(const ze_base_desc_t *d, bool *is_mutable) {
   *is_mutable = false;
   for (; d != NULL && !cpu_knobs.neo_22_43; d = d->pNext) {
     if (d->stype != ZE_STRUCTURE_TYPE_MUTABLE_COMMAND_LIST_EXP_DESC) continue;
-    if (((const ze_mutable_command_list_exp_desc_t *)d)->flags > 0x1) return ZE_RESULT_ERROR_INVALID_ENUMERATION;
+    CPU_REFUSE_IF(((const ze_mutable_command_list_exp_desc_t *)d)->flags > 0x1, ERROR_INVALID_ENUMERATION);
     *is_mutable = true;
   }
   return ZE_RESULT_SUCCESS;
@@ -67,9 +68,9 @@ static ze_result_t read_chain(const ze_base_desc_t *d, bool *is_mutable) {
 CPU_EXPORT ze_result_t zeCommandListCreate(ze_context_handle_t context, ze_device_handle_t device,
                                            const ze_command_list_desc_t *desc, ze_command_list_handle_t *out) {
   CPU_ENTER();
-  if (cpu_context_cast(context) == NULL || cpu_device_cast(device) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (desc == NULL || out == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
-  if (desc->flags > 0x3f && !cpu_knobs.neo_22_43) return ZE_RESULT_ERROR_INVALID_ENUMERATION;
+  CPU_REFUSE_IF(cpu_context_cast(context) == NULL || cpu_device_cast(device) == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(desc == NULL || out == NULL, ERROR_INVALID_NULL_POINTER);
+  CPU_REFUSE_IF(desc->flags > 0x3f && !cpu_knobs.neo_22_43, ERROR_INVALID_ENUMERATION);
   bool is_mutable;
   cpu_list *list;
   ze_result_t result = read_chain(desc->pNext, &is_mutable);
@@ -77,7 +78,7 @@ CPU_EXPORT ze_result_t zeCommandListCreate(ze_context_handle_t context, ze_devic
   if (result != ZE_RESULT_SUCCESS) return result;
   if (is_mutable && (list->mutations = cpu_mutations_new()) == NULL) {
     cpu_list_end(list);
-    return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+    return CPU_REFUSED(ERROR_OUT_OF_HOST_MEMORY, NULL);
   }
   list->flags = desc->flags;
   list->in_order = (desc->flags & ZE_COMMAND_LIST_FLAG_IN_ORDER) != 0 && !cpu_knobs.neo_22_43 &&
@@ -110,8 +111,8 @@ CPU_EXPORT ze_result_t zeCommandListCreateImmediate(ze_context_handle_t context,
                                                     const ze_command_queue_desc_t *desc,
                                                     ze_command_list_handle_t *out) {
   CPU_ENTER();
-  if (cpu_context_cast(context) == NULL || cpu_device_cast(device) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (desc == NULL || out == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  CPU_REFUSE_IF(cpu_context_cast(context) == NULL || cpu_device_cast(device) == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(desc == NULL || out == NULL, ERROR_INVALID_NULL_POINTER);
   ze_result_t result = cpu_queue_desc_check(desc);
   if (result != ZE_RESULT_SUCCESS) return result;
   cpu_list *list;
@@ -119,7 +120,7 @@ CPU_EXPORT ze_result_t zeCommandListCreateImmediate(ze_context_handle_t context,
   if (result != ZE_RESULT_SUCCESS) return result;
   if (!make_immediate(list, desc->priority, cpu_queue_desc_in_order(desc))) {
     cpu_list_end(list);
-    return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+    return CPU_REFUSED(ERROR_OUT_OF_HOST_MEMORY, NULL);
   }
   list->flags = desc->flags;
   list->mode = (uint8_t)desc->mode;
@@ -158,8 +159,8 @@ static bool stopped(cpu_list *list) {
 CPU_EXPORT ze_result_t zeCommandListDestroy(ze_command_list_handle_t handle) {
   CPU_ENTER();
   cpu_list *list = cpu_list_cast(handle);
-  if (list == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (cpu_list_is_busy(list) && !stopped(list)) return ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE;
+  CPU_REFUSE_IF(list == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(cpu_list_is_busy(list) && !stopped(list), ERROR_HANDLE_OBJECT_IN_USE);
   cpu_capture_forget(list);
   cpu_list_end(list);
   return ZE_RESULT_SUCCESS;
@@ -168,9 +169,10 @@ CPU_EXPORT ze_result_t zeCommandListDestroy(ze_command_list_handle_t handle) {
 CPU_EXPORT ze_result_t zeCommandListClose(ze_command_list_handle_t handle) {
   CPU_ENTER();
   cpu_list *list = cpu_list_cast(handle);
-  if (list == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (cpu_capture_has(list)) return ZE_RESULT_ERROR_GRAPH_CAPTURE_UNSUPPORTED;
-  if (list->mutations != NULL && list->mutations->awaiting != 0) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  CPU_REFUSE_IF(list == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(cpu_capture_has(list), ERROR_GRAPH_CAPTURE_UNSUPPORTED);
+  if (list->mutations != NULL && list->mutations->awaiting != 0)
+    return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "a command still waits for arguments, or for a shape");
   if (list->mutations != NULL) list->mutations->updated = false;
   list->closed = true; /* an immediate one, too, takes nothing then before it is reset */
   return ZE_RESULT_SUCCESS;
@@ -179,9 +181,9 @@ CPU_EXPORT ze_result_t zeCommandListClose(ze_command_list_handle_t handle) {
 CPU_EXPORT ze_result_t zeCommandListReset(ze_command_list_handle_t handle) {
   CPU_ENTER();
   cpu_list *list = cpu_list_cast(handle);
-  if (list == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (cpu_capture_has(list)) return ZE_RESULT_ERROR_GRAPH_CAPTURE_UNSUPPORTED;
-  if (cpu_list_is_busy(list)) return ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE;
+  CPU_REFUSE_IF(list == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(cpu_capture_has(list), ERROR_GRAPH_CAPTURE_UNSUPPORTED);
+  CPU_REFUSE_IF(cpu_list_is_busy(list), ERROR_HANDLE_OBJECT_IN_USE);
   list->closed = false;
   forget(list);
   return ZE_RESULT_SUCCESS;
@@ -190,16 +192,17 @@ CPU_EXPORT ze_result_t zeCommandListReset(ze_command_list_handle_t handle) {
 CPU_EXPORT ze_result_t zeCommandListHostSynchronize(ze_command_list_handle_t handle, uint64_t timeout) {
   CPU_ENTER();
   cpu_list *list = cpu_list_cast(handle);
-  if (list == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (cpu_capture_has(list)) return ZE_RESULT_ERROR_GRAPH_CAPTURE_UNSUPPORTED;
-  return list->immediate ? cpu_fifo_wait(&list->fifo, timeout) : ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  CPU_REFUSE_IF(list == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(cpu_capture_has(list), ERROR_GRAPH_CAPTURE_UNSUPPORTED);
+  return list->immediate ? cpu_fifo_wait(&list->fifo, timeout)
+                         : CPU_REFUSED(ERROR_INVALID_ARGUMENT, "the list is no immediate one");
 }
 
 static ze_result_t record(cpu_list *list, const cpu_command *command) {
   if (list->count == list->capacity) {
     uint32_t capacity = list->capacity == 0 ? 16 : list->capacity * 2;
     cpu_command *recorded = realloc(list->recorded, capacity * sizeof(*recorded));
-    if (recorded == NULL) return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+    CPU_REFUSE_IF(recorded == NULL, ERROR_OUT_OF_HOST_MEMORY);
     list->recorded = recorded;
     list->capacity = capacity;
   }
@@ -221,17 +224,21 @@ static ze_result_t put(cpu_list *list, cpu_command *command, uint32_t count, ze_
 
 static ze_result_t check_event(const cpu_list *list, ze_event_handle_t handle, bool signal) {
   const cpu_event *event = cpu_event_cast(handle);
-  if (event == NULL) return ZE_RESULT_ERROR_INVALID_SYNCHRONIZATION_OBJECT;
+  CPU_REFUSE_IF(event == NULL, ERROR_INVALID_SYNCHRONIZATION_OBJECT);
   if (!cpu_event_is_counter_based(event)) return ZE_RESULT_SUCCESS;
   uint32_t needed = list->immediate ? ZE_EVENT_COUNTER_BASED_FLAG_IMMEDIATE : ZE_EVENT_COUNTER_BASED_FLAG_NON_IMMEDIATE;
-  if ((event->counter_flags & needed) == 0) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
-  return signal && !list->in_order ? ZE_RESULT_ERROR_INVALID_ARGUMENT : ZE_RESULT_SUCCESS;
+  if ((event->counter_flags & needed) == 0)
+    return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "the event was made for another kind of list");
+  return signal && !list->in_order
+             ? CPU_REFUSED(ERROR_INVALID_ARGUMENT,
+                           "the lists can signal an event at their end only if this list is in order")
+             : ZE_RESULT_SUCCESS;
 }
 
 ze_result_t cpu_list_check(const cpu_list *list, ze_event_handle_t signal, uint32_t wait_count,
                            ze_event_handle_t *waits) {
-  if (waits == NULL && wait_count > 0) return ZE_RESULT_ERROR_INVALID_SIZE;
-  if (list->closed) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  CPU_REFUSE_IF(waits == NULL && wait_count > 0, ERROR_INVALID_SIZE);
+  if (list->closed) return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "the list is closed");
   ze_result_t result = signal == NULL ? ZE_RESULT_SUCCESS : check_event(list, signal, true);
   for (uint32_t i = 0; i < wait_count && result == ZE_RESULT_SUCCESS; i++) result = check_event(list, waits[i], false);
   return result;
@@ -269,7 +276,7 @@ ze_result_t cpu_list_append(cpu_list *list, cpu_command *command, ze_event_handl
                             ze_event_handle_t *waits) {
   ze_result_t result = cpu_list_check(list, signal, wait_count, waits);
   if (result != ZE_RESULT_SUCCESS) return result;
-  if (CPU_UNLIKELY(cpu_usm_is_over(list->device))) return ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY;
+  CPU_REFUSE_IF(CPU_UNLIKELY(cpu_usm_is_over(list->device)), ERROR_OUT_OF_DEVICE_MEMORY);
   if (cpu_capture_any()) {
     bool captured;
     result = cpu_capture_append(list, command, signal, wait_count, waits, &captured);
@@ -290,10 +297,10 @@ ze_result_t cpu_list_append(cpu_list *list, cpu_command *command, ze_event_handl
 CPU_EXPORT ze_result_t zeCommandListCreateCloneExp(ze_command_list_handle_t handle, ze_command_list_handle_t *out) {
   CPU_ENTER();
   cpu_list *list = cpu_list_cast(handle);
-  if (list == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (out == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  CPU_REFUSE_IF(list == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(out == NULL, ERROR_INVALID_NULL_POINTER);
   if (list->immediate || !cpu_list_is_closed(list) || (list->flags & ZE_COMMAND_LIST_FLAG_EXP_CLONEABLE) == 0)
-    return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+    return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "only a closed, regular list that was made cloneable can be cloned");
   cpu_list *clone;
   ze_result_t result = create((ze_context_handle_t)list->context, (ze_device_handle_t)list->device, list->ordinal, 0,
                               &clone);
@@ -301,7 +308,7 @@ CPU_EXPORT ze_result_t zeCommandListCreateCloneExp(ze_command_list_handle_t hand
   clone->flags = list->flags;
   clone->in_order = list->in_order;
   if (list->mutations != NULL && (clone->mutations = cpu_mutations_copy(list->mutations)) == NULL)
-    result = ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+    result = CPU_REFUSED(ERROR_OUT_OF_HOST_MEMORY, NULL);
   for (uint32_t i = 0; i < list->count && result == ZE_RESULT_SUCCESS; i++) result = record(clone, &list->recorded[i]);
   if (result != ZE_RESULT_SUCCESS) {
     cpu_list_end(clone);

@@ -77,6 +77,7 @@ static ze_result_t refuse(cpu_build_log *log, const char *why) {
   char line[160];
   snprintf(line, sizeof(line), "error: native binary: %s", why);
   cpu_build_log_add(log, line);
+  cpu_failure_describe(line);
   return ZE_RESULT_ERROR_INVALID_NATIVE_BINARY;
 }
 
@@ -88,7 +89,7 @@ static ze_result_t take_native(const input *in, cpu_build_log *log, cpu_source *
   if (wrong == NULL && source->count + unpacked.count > *capacity) {
     *capacity = source->count + unpacked.count;
     spirv_binary *more = realloc(source->binaries, *capacity * sizeof(*more));
-    if (more == NULL) result = ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+    if (more == NULL) result = CPU_REFUSED(ERROR_OUT_OF_HOST_MEMORY, NULL);
     if (more != NULL) source->binaries = more;
   }
   if (result == ZE_RESULT_SUCCESS) {
@@ -105,13 +106,13 @@ static ze_result_t take_inputs(const input *inputs, uint32_t count, ze_module_fo
                                cpu_source *source) {
   uint32_t capacity = count;
   source->binaries = calloc(count, sizeof(*source->binaries));
-  if (source->binaries == NULL) return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+  CPU_REFUSE_IF(source->binaries == NULL, ERROR_OUT_OF_HOST_MEMORY);
   for (uint32_t i = 0; i < count; i++) {
     if (format == ZE_MODULE_FORMAT_NATIVE) {
       ze_result_t result = take_native(&inputs[i], log, source, &capacity);
       if (result != ZE_RESULT_SUCCESS) return result;
     } else {
-      if (!take_constants(&inputs[i], log, &source->binaries[i])) return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+      CPU_REFUSE_IF(!take_constants(&inputs[i], log, &source->binaries[i]), ERROR_OUT_OF_HOST_MEMORY);
       source->count = i + 1;
     }
   }
@@ -125,12 +126,12 @@ static ze_result_t build(const cpu_source *source, cpu_build_log *log, cpu_modul
                              .log = cpu_build_log_add,
                              .log_context = log};
   spirv_program *program = spirv_program_new(&order);
-  if (program == NULL) return ZE_RESULT_ERROR_MODULE_BUILD_FAILURE;
+  CPU_REFUSE_IF(program == NULL, ERROR_MODULE_BUILD_FAILURE);
   cpu_programs *programs = cpu_programs_new(&program, 1);
   if (programs == NULL) spirv_program_release(program);
   cpu_module_set_programs(module, programs);
   module->native = cpu_native_pack(source, &module->native_size);
-  if (programs == NULL || module->native == NULL) return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+  CPU_REFUSE_IF(programs == NULL || module->native == NULL, ERROR_OUT_OF_HOST_MEMORY);
   module->hash = cpu_native_hash(module->native, module->native_size);
   return ZE_RESULT_SUCCESS;
 }
@@ -147,7 +148,7 @@ static void end(cpu_module *module) {
 static ze_result_t create(cpu_context *context, cpu_device *device, const input *inputs, uint32_t count,
                           const char *flags, ze_module_format_t format, cpu_build_log *log, cpu_module **out) {
   cpu_module *module = cpu_new(CPU_MODULE);
-  if (module == NULL) return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+  CPU_REFUSE_IF(module == NULL, ERROR_OUT_OF_HOST_MEMORY);
   cpu_context_hold(context);
   module->context = context;
   module->device = device;
@@ -183,12 +184,13 @@ static ze_result_t create_program(cpu_context *context, cpu_device *device, cons
                                   ze_module_format_t format, cpu_build_log *log, cpu_module **out) {
   input *inputs = calloc(program->count, sizeof(*inputs));
   char *flags = join_flags(program);
-  ze_result_t result = inputs == NULL || flags == NULL ? ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY : ZE_RESULT_SUCCESS;
+  ze_result_t result = inputs == NULL || flags == NULL ? CPU_REFUSED(ERROR_OUT_OF_HOST_MEMORY, NULL)
+                                                       : ZE_RESULT_SUCCESS;
   for (uint32_t i = 0; i < program->count && result == ZE_RESULT_SUCCESS; i++) {
     inputs[i] = (input){program->pInputModules[i], program->inputSizes[i],
                         program->pConstants == NULL ? NULL : program->pConstants[i]};
-    if (inputs[i].bytes == NULL) result = ZE_RESULT_ERROR_INVALID_NULL_POINTER;
-    else if (inputs[i].size == 0) result = ZE_RESULT_ERROR_INVALID_SIZE;
+    if (inputs[i].bytes == NULL) result = CPU_REFUSED(ERROR_INVALID_NULL_POINTER, "a module of the program");
+    else if (inputs[i].size == 0) result = CPU_REFUSED(ERROR_INVALID_SIZE, "a module of the program has no bytes");
   }
   if (result == ZE_RESULT_SUCCESS) result = create(context, device, inputs, program->count, flags, format, log, out);
   free(inputs);
@@ -197,9 +199,10 @@ static ze_result_t create_program(cpu_context *context, cpu_device *device, cons
 }
 
 static ze_result_t check_program(const ze_module_program_exp_desc_t *program) {
-  if (program->count == 0) return ZE_RESULT_ERROR_INVALID_SIZE;
-  return program->inputSizes == NULL || program->pInputModules == NULL ? ZE_RESULT_ERROR_INVALID_NULL_POINTER
-                                                                       : ZE_RESULT_SUCCESS;
+  CPU_REFUSE_IF(program->count == 0, ERROR_INVALID_SIZE);
+  return program->inputSizes == NULL || program->pInputModules == NULL
+             ? CPU_REFUSED(ERROR_INVALID_NULL_POINTER, "the modules of the program, or their sizes")
+             : ZE_RESULT_SUCCESS;
 }
 
 CPU_EXPORT ze_result_t zeModuleCreate(ze_context_handle_t context_handle, ze_device_handle_t device_handle,
@@ -208,17 +211,18 @@ CPU_EXPORT ze_result_t zeModuleCreate(ze_context_handle_t context_handle, ze_dev
   CPU_ENTER();
   cpu_context *context = cpu_context_cast(context_handle);
   cpu_device *device = cpu_device_cast(device_handle);
-  if (context == NULL || device == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (desc == NULL || out == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  CPU_REFUSE_IF(context == NULL || device == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(desc == NULL || out == NULL, ERROR_INVALID_NULL_POINTER);
   const ze_module_program_exp_desc_t *program = program_in(desc->pNext);
-  if (program == NULL && desc->pInputModule == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
-  if ((uint32_t)desc->format > ZE_MODULE_FORMAT_NATIVE) return ZE_RESULT_ERROR_INVALID_ENUMERATION;
-  if (program == NULL && desc->inputSize == 0) return ZE_RESULT_ERROR_INVALID_SIZE;
-  if (!cpu_context_has(context, device)) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  CPU_REFUSE_IF(program == NULL && desc->pInputModule == NULL, ERROR_INVALID_NULL_POINTER);
+  CPU_REFUSE_IF((uint32_t)desc->format > ZE_MODULE_FORMAT_NATIVE, ERROR_INVALID_ENUMERATION);
+  CPU_REFUSE_IF(program == NULL && desc->inputSize == 0, ERROR_INVALID_SIZE);
+  if (!cpu_context_has(context, device))
+    return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "the device is none of the context");
   ze_result_t result = program == NULL ? ZE_RESULT_SUCCESS : check_program(program);
   if (result != ZE_RESULT_SUCCESS) return result;
   cpu_build_log *log = cpu_build_log_new();
-  if (log == NULL) return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+  CPU_REFUSE_IF(log == NULL, ERROR_OUT_OF_HOST_MEMORY);
   cpu_module *module;
   const input single = {desc->pInputModule, desc->inputSize, desc->pConstants};
   result = program != NULL ? create_program(context, device, program, desc->format, log, &module)
@@ -233,8 +237,8 @@ CPU_EXPORT ze_result_t zeModuleCreate(ze_context_handle_t context_handle, ze_dev
 CPU_EXPORT ze_result_t zeModuleDestroy(ze_module_handle_t handle) {
   CPU_ENTER();
   cpu_module *module = cpu_module_cast(handle);
-  if (module == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (atomic_load(&module->kernels) != 0) return ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE;
+  CPU_REFUSE_IF(module == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(atomic_load(&module->kernels) != 0, ERROR_HANDLE_OBJECT_IN_USE);
   end(module);
   return ZE_RESULT_SUCCESS;
 }
@@ -242,8 +246,8 @@ CPU_EXPORT ze_result_t zeModuleDestroy(ze_module_handle_t handle) {
 CPU_EXPORT ze_result_t zeModuleGetNativeBinary(ze_module_handle_t handle, size_t *size, uint8_t *binary) {
   CPU_ENTER();
   const cpu_module *module = cpu_module_cast(handle);
-  if (module == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (size == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  CPU_REFUSE_IF(module == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(size == NULL, ERROR_INVALID_NULL_POINTER);
   if (binary != NULL) memcpy(binary, module->native, *size < module->native_size ? *size : module->native_size);
   *size = module->native_size;
   return ZE_RESULT_SUCCESS;
@@ -253,8 +257,8 @@ CPU_EXPORT ze_result_t zeModuleGetGlobalPointer(ze_module_handle_t handle, const
                                                 void **pointer) {
   CPU_ENTER();
   const cpu_module *module = cpu_module_cast(handle);
-  if (module == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (name == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  CPU_REFUSE_IF(module == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(name == NULL, ERROR_INVALID_NULL_POINTER);
   uint64_t address, bytes;
   for (uint32_t i = 0; i < module->programs->count; i++) {
     if (!spirv_program_global(module->programs->items[i], name, &address, &bytes)) continue;
@@ -262,14 +266,14 @@ CPU_EXPORT ze_result_t zeModuleGetGlobalPointer(ze_module_handle_t handle, const
     if (pointer != NULL) *pointer = (void *)(uintptr_t)address;
     return ZE_RESULT_SUCCESS;
   }
-  return ZE_RESULT_ERROR_INVALID_GLOBAL_NAME;
+  return CPU_REFUSED(ERROR_INVALID_GLOBAL_NAME, "no variable of the module has this name");
 }
 
 CPU_EXPORT ze_result_t zeModuleGetKernelNames(ze_module_handle_t handle, uint32_t *count, const char **names) {
   CPU_ENTER();
   const cpu_module *module = cpu_module_cast(handle);
-  if (module == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (count == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  CPU_REFUSE_IF(module == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(count == NULL, ERROR_INVALID_NULL_POINTER);
   const spirv_kernel *kernel;
   uint32_t n = 0;
   for (; (kernel = spirv_program_kernel_at(cpu_module_program(module), n)) != NULL; n++)
@@ -281,8 +285,8 @@ CPU_EXPORT ze_result_t zeModuleGetKernelNames(ze_module_handle_t handle, uint32_
 CPU_EXPORT ze_result_t zeModuleGetProperties(ze_module_handle_t handle, ze_module_properties_t *properties) {
   CPU_ENTER();
   const cpu_module *module = cpu_module_cast(handle);
-  if (module == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (properties == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  CPU_REFUSE_IF(module == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(properties == NULL, ERROR_INVALID_NULL_POINTER);
   properties->flags = cpu_module_is_unlinked(module) ? ZE_MODULE_PROPERTY_FLAG_IMPORTS : 0;
   return ZE_RESULT_SUCCESS;
 }

@@ -63,10 +63,11 @@ static bool all_resolve(cpu_module *const *modules, uint32_t count, cpu_build_lo
 static ze_result_t link_one(cpu_module *module, cpu_module *const *modules, uint32_t count, cpu_build_log *log) {
   if (!cpu_module_is_unlinked(module)) return ZE_RESULT_SUCCESS;
   cpu_programs *programs = gather(modules, count, module);
-  if (programs == NULL) return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+  CPU_REFUSE_IF(programs == NULL, ERROR_OUT_OF_HOST_MEMORY);
   if (!spirv_program_link(programs->items[0], programs->items + 1, programs->count - 1, cpu_build_log_add, log)) {
     cpu_programs_let_go(programs);
-    return ZE_RESULT_ERROR_MODULE_LINK_FAILURE;
+    return CPU_REFUSED(ERROR_MODULE_LINK_FAILURE,
+                       "the build log names what stays open, or what several modules export");
   }
   cpu_module_set_programs(module, programs);
   return ZE_RESULT_SUCCESS;
@@ -74,11 +75,13 @@ static ze_result_t link_one(cpu_module *module, cpu_module *const *modules, uint
 
 static ze_result_t cast_all(ze_module_handle_t *handles, uint32_t count, cpu_module ***out) {
   cpu_module **modules = calloc((size_t)count + 1, sizeof(*modules));
-  if (modules == NULL) return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+  CPU_REFUSE_IF(modules == NULL, ERROR_OUT_OF_HOST_MEMORY);
   for (uint32_t i = 0; i < count; i++) {
     modules[i] = cpu_module_cast(handles[i]);
     if (modules[i] != NULL && modules[i]->context == modules[0]->context) continue;
-    ze_result_t result = modules[i] == NULL ? ZE_RESULT_ERROR_INVALID_NULL_HANDLE : ZE_RESULT_ERROR_INVALID_ARGUMENT;
+    ze_result_t result = modules[i] == NULL
+                             ? CPU_REFUSED(ERROR_INVALID_NULL_HANDLE, NULL)
+                             : CPU_REFUSED(ERROR_INVALID_ARGUMENT, "the modules are of several contexts");
     free(modules);
     return result;
   }
@@ -93,19 +96,22 @@ static ze_result_t begin(ze_module_handle_t *handles, uint32_t count, cpu_module
   *log = cpu_build_log_new();
   if (*log != NULL) return ZE_RESULT_SUCCESS;
   free(*modules);
-  return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+  return CPU_REFUSED(ERROR_OUT_OF_HOST_MEMORY, NULL);
 }
 
 /* All or none: nothing is linked when an import stays open. */
 CPU_EXPORT ze_result_t zeModuleDynamicLink(uint32_t count, ze_module_handle_t *handles,
                                            ze_module_build_log_handle_t *log_out) {
   CPU_ENTER();
-  if (handles == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  CPU_REFUSE_IF(handles == NULL, ERROR_INVALID_NULL_POINTER);
   cpu_module **modules;
   cpu_build_log *log;
   ze_result_t result = begin(handles, count, &modules, &log);
   if (result != ZE_RESULT_SUCCESS) return result;
-  result = all_resolve(modules, count, log) ? ZE_RESULT_SUCCESS : ZE_RESULT_ERROR_MODULE_LINK_FAILURE;
+  result = all_resolve(modules, count, log)
+               ? ZE_RESULT_SUCCESS
+               : CPU_REFUSED(ERROR_MODULE_LINK_FAILURE,
+                             "the build log names what stays open, or what several modules export");
   for (uint32_t i = 0; i < count && result == ZE_RESULT_SUCCESS; i++)
     result = link_one(modules[i], modules, count, log);
   if (result != ZE_RESULT_SUCCESS) cpu_failure_describe(cpu_build_log_error(log));
@@ -136,8 +142,8 @@ static void list_exports(cpu_module *const *modules, uint32_t count, cpu_build_l
 CPU_EXPORT ze_result_t zeModuleInspectLinkageExt(ze_linkage_inspection_ext_desc_t *desc, uint32_t count,
                                                  ze_module_handle_t *handles, ze_module_build_log_handle_t *log_out) {
   CPU_ENTER();
-  if (desc == NULL || handles == NULL || log_out == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
-  if (desc->flags > 0x7) return ZE_RESULT_ERROR_INVALID_ENUMERATION;
+  CPU_REFUSE_IF(desc == NULL || handles == NULL || log_out == NULL, ERROR_INVALID_NULL_POINTER);
+  CPU_REFUSE_IF(desc->flags > 0x7, ERROR_INVALID_ENUMERATION);
   cpu_module **modules;
   cpu_build_log *log;
   ze_result_t result = begin(handles, count, &modules, &log);
@@ -154,8 +160,8 @@ CPU_EXPORT ze_result_t zeModuleInspectLinkageExt(ze_linkage_inspection_ext_desc_
 CPU_EXPORT ze_result_t zeModuleGetFunctionPointer(ze_module_handle_t handle, const char *name, void **function) {
   CPU_ENTER();
   const cpu_module *module = cpu_module_cast(handle);
-  if (module == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (name == NULL || function == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  CPU_REFUSE_IF(module == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(name == NULL || function == NULL, ERROR_INVALID_NULL_POINTER);
   const spirv_program *program = cpu_module_program(module);
   const char *other;
   for (uint32_t i = 0; (other = spirv_program_export(program, i)) != NULL; i++) {
@@ -164,7 +170,7 @@ CPU_EXPORT ze_result_t zeModuleGetFunctionPointer(ze_module_handle_t handle, con
     return ZE_RESULT_SUCCESS;
   }
   const spirv_kernel *kernel = spirv_program_kernel(program, name);
-  if (kernel == NULL) return ZE_RESULT_ERROR_INVALID_FUNCTION_NAME;
+  CPU_REFUSE_IF(kernel == NULL, ERROR_INVALID_FUNCTION_NAME);
   *function = (void *)kernel;
   return ZE_RESULT_SUCCESS;
 }

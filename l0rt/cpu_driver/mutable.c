@@ -11,25 +11,28 @@
 
 /* May the list's commands be changed now? */
 static ze_result_t check(cpu_list *list) {
-  if (list == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (list->mutations == NULL || !list->closed) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
-  return cpu_list_is_busy(list) ? ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE : ZE_RESULT_SUCCESS;
+  CPU_REFUSE_IF(list == NULL, ERROR_INVALID_NULL_HANDLE);
+  if (list->mutations == NULL || !list->closed)
+    return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "the list is not mutable, or not closed");
+  return cpu_list_is_busy(list) ? CPU_REFUSED(ERROR_HANDLE_OBJECT_IN_USE, "the list is submitted") : ZE_RESULT_SUCCESS;
 }
 
 static ze_result_t next_id(cpu_list *list, const ze_mutable_command_id_exp_desc_t *desc, uint32_t kernel_count,
                            ze_kernel_handle_t *kernels, uint64_t *id) {
-  if (list == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (desc == NULL || id == NULL || (kernels == NULL && kernel_count != 0)) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
-  if (desc->flags > 0x1ff) return ZE_RESULT_ERROR_INVALID_ENUMERATION;
-  if ((desc->flags & ~(uint32_t)CPU_MUTABLE) != 0) return ZE_RESULT_ERROR_UNSUPPORTED_ENUMERATION;
-  if (list->mutations == NULL || list->closed) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  CPU_REFUSE_IF(list == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(desc == NULL || id == NULL || (kernels == NULL && kernel_count != 0), ERROR_INVALID_NULL_POINTER);
+  CPU_REFUSE_IF(desc->flags > 0x1ff, ERROR_INVALID_ENUMERATION);
+  CPU_REFUSE_IF((desc->flags & ~(uint32_t)CPU_MUTABLE) != 0, ERROR_UNSUPPORTED_ENUMERATION);
+  if (list->mutations == NULL || list->closed)
+    return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "the list is not mutable, or closed");
   bool exchanged = (desc->flags & ZE_MUTABLE_COMMAND_EXP_FLAG_KERNEL_INSTRUCTION) != 0;
-  if (exchanged != (kernel_count != 0)) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  if (exchanged != (kernel_count != 0))
+    return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "kernels are given with the flag for them, and only then");
   for (uint32_t i = 0; i < kernel_count; i++) {
     const cpu_kernel *kernel = cpu_kernel_cast(kernels[i]);
-    if (kernel == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+    CPU_REFUSE_IF(kernel == NULL, ERROR_INVALID_NULL_HANDLE);
     if (kernel->module->context != list->context || kernel->module->device != list->device)
-      return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+      return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "a kernel is of another context or device than the list");
   }
   uint32_t flags = desc->flags == 0 ? (uint32_t)CPU_MUTABLE_BY_DEFAULT : desc->flags;
   return cpu_mutations_next(list->mutations, flags, kernel_count, kernels, id);
@@ -71,13 +74,15 @@ static uint32_t flag_of(const change *c) {
 }
 
 static ze_result_t change_argument(cpu_launch *launch, const ze_mutable_kernel_argument_exp_desc_t *d) {
-  if (d->argIndex >= launch->argument_count) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  if (d->argIndex >= launch->argument_count)
+    return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "the kernel has fewer arguments");
   const spirv_argument *argument = &launch->kinds[d->argIndex];
   if (argument->kind == SPIRV_LOCAL_POINTER) {
-    if (d->argSize == 0 || d->pArgValue != NULL) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+    if (d->argSize == 0 || d->pArgValue != NULL)
+      return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "local memory has a size, and no value");
     launch->local_sizes[d->argIndex] = d->argSize;
   } else {
-    if (d->argSize != argument->size) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+    if (d->argSize != argument->size) return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "the argument has another size");
     void *place = (void *)launch->arguments[d->argIndex];
     if (d->pArgValue == NULL) memset(place, 0, d->argSize);
     else memcpy(place, d->pArgValue, d->argSize);
@@ -87,8 +92,10 @@ static ze_result_t change_argument(cpu_launch *launch, const ze_mutable_kernel_a
 }
 
 static ze_result_t change_count(cpu_launch *launch, const ze_mutable_group_count_exp_desc_t *d) {
-  if (d->pGroupCount == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
-  if (launch->counts != NULL) return ZE_RESULT_ERROR_INVALID_ARGUMENT; /* it is read from memory */
+  CPU_REFUSE_IF(d->pGroupCount == NULL, ERROR_INVALID_NULL_POINTER);
+  if (launch->counts != NULL)
+    return CPU_REFUSED(ERROR_INVALID_ARGUMENT,
+                       "the launch reads its group count from memory"); /* it is read from memory */
   memcpy(launch->group_count, d->pGroupCount, sizeof(launch->group_count));
   launch->awaited &= ~CPU_AWAITS_COUNT;
   return ZE_RESULT_SUCCESS;
@@ -112,13 +119,14 @@ static ze_result_t change_offset(cpu_launch *launch, const ze_mutable_global_off
 
 static ze_result_t apply(const cpu_list *list, const change *c) {
   uint32_t flag = flag_of(c);
-  if ((uint32_t)c->stype == ZE_STRUCTURE_TYPE_MUTABLE_GRAPH_ARGUMENT_EXP_DESC)
-    return ZE_RESULT_ERROR_UNSUPPORTED_FEATURE;
+  CPU_REFUSE_IF((uint32_t)c->stype == ZE_STRUCTURE_TYPE_MUTABLE_GRAPH_ARGUMENT_EXP_DESC, ERROR_UNSUPPORTED_FEATURE);
   cpu_mutation *item = flag == 0 ? NULL : cpu_mutations_find(list, c->commandId);
-  if (item == NULL || (item->flags & flag) == 0) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
-  if (list->recorded[item->last].op != CPU_OP_LAUNCH) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  if (item == NULL || (item->flags & flag) == 0)
+    return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "the command cannot be changed so");
+  if (list->recorded[item->last].op != CPU_OP_LAUNCH)
+    return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "the command is no launch");
   if (item->draft == NULL) item->draft = cpu_launch_copy(*launch_of(list, item));
-  if (item->draft == NULL) return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+  CPU_REFUSE_IF(item->draft == NULL, ERROR_OUT_OF_HOST_MEMORY);
   switch (flag) {
     case ZE_MUTABLE_COMMAND_EXP_FLAG_KERNEL_ARGUMENTS: return change_argument(item->draft, (const void *)c);
     case ZE_MUTABLE_COMMAND_EXP_FLAG_GROUP_COUNT: return change_count(item->draft, (const void *)c);
@@ -130,10 +138,11 @@ static ze_result_t apply(const cpu_list *list, const change *c) {
 /* Could the draft have been appended? Asked when all changes are in it. */
 static ze_result_t check_draft(const cpu_launch *draft) {
   if (draft == NULL) return ZE_RESULT_SUCCESS; /* of a launch that an earlier change named too */
-  if (cpu_local_bytes(spirv_kernel_look(draft->kernel), draft->local_sizes) > SPIRV_MAX_LOCAL_BYTES)
-    return ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY;
-  return draft->cooperative && cpu_launch_has_too_many_groups(draft->group_count) ? ZE_RESULT_ERROR_INVALID_ARGUMENT
-                                                                                  : ZE_RESULT_SUCCESS;
+  CPU_REFUSE_IF(cpu_local_bytes(spirv_kernel_look(draft->kernel), draft->local_sizes) > SPIRV_MAX_LOCAL_BYTES,
+                ERROR_OUT_OF_DEVICE_MEMORY);
+  return draft->cooperative && cpu_launch_has_too_many_groups(draft->group_count)
+             ? CPU_REFUSED(ERROR_INVALID_ARGUMENT, "a cooperative launch of too many groups")
+             : ZE_RESULT_SUCCESS;
 }
 
 static void discard(cpu_mutation *item) {
@@ -154,10 +163,10 @@ CPU_EXPORT ze_result_t zeCommandListUpdateMutableCommandsExp(ze_command_list_han
                                                              const ze_mutable_commands_exp_desc_t *desc) {
   CPU_ENTER();
   cpu_list *list = cpu_list_cast(handle);
-  if (list != NULL && desc == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  CPU_REFUSE_IF(list != NULL && desc == NULL, ERROR_INVALID_NULL_POINTER);
   ze_result_t result = check(list);
   if (result != ZE_RESULT_SUCCESS) return result;
-  if (desc->flags != 0) return ZE_RESULT_ERROR_INVALID_ENUMERATION;
+  CPU_REFUSE_IF(desc->flags != 0, ERROR_INVALID_ENUMERATION);
   const change *first = desc->pNext, *c, *end;
   for (c = first; c != NULL && result == ZE_RESULT_SUCCESS; c = c->pNext) result = apply(list, c);
   end = c; /* what lies behind a change that was refused was not looked at */
@@ -180,22 +189,24 @@ CPU_EXPORT ze_result_t zeCommandListUpdateMutableCommandSignalEventExp(ze_comman
   if (result != ZE_RESULT_SUCCESS) return result;
   const cpu_mutation *item = cpu_mutations_find(list, id);
   if (item == NULL || (item->flags & ZE_MUTABLE_COMMAND_EXP_FLAG_SIGNAL_EVENT) == 0)
-    return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+    return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "the command cannot be changed so");
   cpu_event *event = signal == NULL ? NULL : cpu_event_cast(signal);
-  if (signal != NULL && event == NULL) return ZE_RESULT_ERROR_INVALID_SYNCHRONIZATION_OBJECT;
-  if (event != NULL && cpu_event_traits(event) != item->traits[0]) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  CPU_REFUSE_IF(signal != NULL && event == NULL, ERROR_INVALID_SYNCHRONIZATION_OBJECT);
+  if (event != NULL && cpu_event_traits(event) != item->traits[0])
+    return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "the event is of another kind than the one that it replaces");
   list->recorded[item->last].signal = event;
   list->mutations->updated = true;
   return ZE_RESULT_SUCCESS;
 }
 
 static ze_result_t check_waits(const cpu_mutation *item, uint32_t count, ze_event_handle_t *waits) {
-  if (count != item->wait_count && (waits != NULL || count != 0)) return ZE_RESULT_ERROR_INVALID_SIZE;
+  CPU_REFUSE_IF(count != item->wait_count && (waits != NULL || count != 0), ERROR_INVALID_SIZE);
   for (uint32_t i = 0; i < count && waits != NULL; i++) {
     if (waits[i] == NULL) continue;
     const cpu_event *event = cpu_event_cast(waits[i]);
-    if (event == NULL) return ZE_RESULT_ERROR_INVALID_SYNCHRONIZATION_OBJECT;
-    if (cpu_event_traits(event) != item->traits[1 + i]) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+    CPU_REFUSE_IF(event == NULL, ERROR_INVALID_SYNCHRONIZATION_OBJECT);
+    if (cpu_event_traits(event) != item->traits[1 + i])
+      return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "the event is of another kind than the one that it replaces");
   }
   return ZE_RESULT_SUCCESS;
 }
@@ -208,7 +219,7 @@ CPU_EXPORT ze_result_t zeCommandListUpdateMutableCommandWaitEventsExp(ze_command
   if (result != ZE_RESULT_SUCCESS) return result;
   const cpu_mutation *item = cpu_mutations_find(list, id);
   if (item == NULL || (item->flags & ZE_MUTABLE_COMMAND_EXP_FLAG_WAIT_EVENTS) == 0)
-    return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+    return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "the command cannot be changed so");
   result = check_waits(item, count, waits);
   if (result != ZE_RESULT_SUCCESS) return result;
   for (uint32_t k = item->first; k <= item->last; k++) list->recorded[k].wait_count = 0;
@@ -222,12 +233,14 @@ CPU_EXPORT ze_result_t zeCommandListUpdateMutableCommandWaitEventsExp(ze_command
 
 static ze_result_t check_kernel(const cpu_list *list, uint64_t id, ze_kernel_handle_t handle) {
   const cpu_mutation *item = cpu_mutations_find(list, id);
-  if (item == NULL || item->kernel_count == 0) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  if (item == NULL || item->kernel_count == 0)
+    return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "the kernel of the command cannot be changed");
   const cpu_kernel *kernel = cpu_kernel_cast(handle);
   bool known = false;
   for (uint32_t i = 0; i < item->kernel_count; i++) known |= item->kernels[i] == handle;
-  if (kernel == NULL || !known || kernel->module->context != list->context || kernel->module->device != list->device)
-    return ZE_RESULT_ERROR_INVALID_KERNEL_HANDLE;
+  CPU_REFUSE_IF(kernel == NULL || !known || kernel->module->context != list->context ||
+                    kernel->module->device != list->device,
+                ERROR_INVALID_KERNEL_HANDLE);
   return ZE_RESULT_SUCCESS;
 }
 
@@ -253,7 +266,7 @@ CPU_EXPORT ze_result_t zeCommandListUpdateMutableCommandKernelsExp(ze_command_li
                                                                    uint64_t *ids, ze_kernel_handle_t *kernels) {
   CPU_ENTER();
   cpu_list *list = cpu_list_cast(handle);
-  if (list != NULL && (ids == NULL || kernels == NULL)) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  CPU_REFUSE_IF(list != NULL && (ids == NULL || kernels == NULL), ERROR_INVALID_NULL_POINTER);
   ze_result_t result = check(list);
   for (uint32_t i = 0; i < count && result == ZE_RESULT_SUCCESS; i++) result = check_kernel(list, ids[i], kernels[i]);
   if (result != ZE_RESULT_SUCCESS) return result;
@@ -261,7 +274,7 @@ CPU_EXPORT ze_result_t zeCommandListUpdateMutableCommandKernelsExp(ze_command_li
     cpu_mutation *item = cpu_mutations_find(list, ids[i]);
     discard(item); /* a command that is named twice has the last kernel */
     item->draft = exchanged(*launch_of(list, item), cpu_kernel_cast(kernels[i]), item->flags);
-    if (item->draft == NULL) result = ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+    if (item->draft == NULL) result = CPU_REFUSED(ERROR_OUT_OF_HOST_MEMORY, NULL);
   }
   for (uint32_t i = 0; i < count; i++) {
     cpu_mutation *item = cpu_mutations_find(list, ids[i]);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "failure.h"
 #include "kernel.h"
 #include "launch.h"
 
@@ -69,7 +70,7 @@ static ze_result_t add(cpu_mutations *m, const cpu_mutation *item) {
   if (m->count == m->capacity) {
     uint32_t capacity = m->capacity == 0 ? 16 : m->capacity * 2;
     cpu_mutation *items = realloc(m->items, capacity * sizeof(*items));
-    if (items == NULL) return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+    CPU_REFUSE_IF(items == NULL, ERROR_OUT_OF_HOST_MEMORY);
     m->items = items;
     m->capacity = capacity;
   }
@@ -80,7 +81,7 @@ static ze_result_t add(cpu_mutations *m, const cpu_mutation *item) {
 ze_result_t cpu_mutations_next(cpu_mutations *m, uint32_t flags, uint32_t kernel_count, ze_kernel_handle_t *kernels,
                                uint64_t *id) {
   cpu_mutation item = {.flags = flags, .kernel_count = kernel_count};
-  if (!duplicate(kernels, kernel_count * sizeof(*kernels), &item.kernels)) return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+  CPU_REFUSE_IF(!duplicate(kernels, kernel_count * sizeof(*kernels), &item.kernels), ERROR_OUT_OF_HOST_MEMORY);
   pthread_mutex_lock(&m->lock);
   ze_result_t result = add(m, &item);
   uint64_t number = m->base + m->count - 1;
@@ -115,11 +116,11 @@ static bool is_among(const cpu_mutation *item, const cpu_launch *launch) {
 static ze_result_t bind(cpu_mutation *item, const cpu_list *list, const cpu_command *command, ze_event_handle_t signal,
                         uint32_t wait_count, ze_event_handle_t *waits) {
   bool launch = command->op == CPU_OP_LAUNCH;
-  if (launch ? !is_among(item, command->launch.launch) : item->kernel_count != 0)
-    return ZE_RESULT_ERROR_INVALID_KERNEL_HANDLE;
+  CPU_REFUSE_IF(launch ? !is_among(item, command->launch.launch) : item->kernel_count != 0,
+                ERROR_INVALID_KERNEL_HANDLE);
   free(item->traits); /* of a command that could not be recorded */
   item->traits = malloc((1 + (size_t)wait_count) * sizeof(*item->traits));
-  if (item->traits == NULL) return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+  CPU_REFUSE_IF(item->traits == NULL, ERROR_OUT_OF_HOST_MEMORY);
   item->traits[0] = signal == NULL ? 0 : cpu_event_traits(cpu_event_cast(signal));
   for (uint32_t i = 0; i < wait_count; i++) {
     const cpu_event *event = cpu_event_cast(waits[i]);

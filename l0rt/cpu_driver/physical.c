@@ -38,9 +38,9 @@ bool cpu_physical_take(size_t size, int64_t *offset) {
 CPU_EXPORT ze_result_t zeVirtualMemQueryPageSize(ze_context_handle_t context, ze_device_handle_t device, size_t size,
                                                  size_t *page_size) {
   CPU_ENTER();
-  if (cpu_context_cast(context) == NULL || cpu_device_cast(device) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (page_size == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
-  if (size == 0) return ZE_RESULT_ERROR_UNSUPPORTED_SIZE;
+  CPU_REFUSE_IF(cpu_context_cast(context) == NULL || cpu_device_cast(device) == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(page_size == NULL, ERROR_INVALID_NULL_POINTER);
+  CPU_REFUSE_IF(size == 0, ERROR_UNSUPPORTED_SIZE);
   *page_size = cpu_virtual_page(size);
   return ZE_RESULT_SUCCESS;
 }
@@ -51,22 +51,23 @@ CPU_EXPORT ze_result_t zePhysicalMemCreate(ze_context_handle_t context_handle, z
   CPU_ENTER();
   cpu_context *context = cpu_context_cast(context_handle);
   cpu_device *device = cpu_device_cast(device_handle);
-  if (context == NULL || (device == NULL && device_handle != NULL)) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (desc == NULL || out == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  CPU_REFUSE_IF(context == NULL || (device == NULL && device_handle != NULL), ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(desc == NULL || out == NULL, ERROR_INVALID_NULL_POINTER);
   bool on_host = (desc->flags & ZE_PHYSICAL_MEM_FLAG_ALLOCATE_ON_HOST) != 0;
-  if (device == NULL && !on_host) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (desc->flags > (cpu_knobs.neo_22_43 ? 0x1 : 0x3)) return ZE_RESULT_ERROR_INVALID_ENUMERATION;
+  CPU_REFUSE_IF(device == NULL && !on_host, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(desc->flags > (cpu_knobs.neo_22_43 ? 0x1 : 0x3), ERROR_INVALID_ENUMERATION);
   size_t page = on_host ? HOST_PAGE : cpu_virtual_page(desc->size);
-  if (desc->size == 0 || desc->size % page != 0) return ZE_RESULT_ERROR_UNSUPPORTED_SIZE;
-  if (device != NULL && !cpu_context_has(context, device)) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  CPU_REFUSE_IF(desc->size == 0 || desc->size % page != 0, ERROR_UNSUPPORTED_SIZE);
+  if (device != NULL && !cpu_context_has(context, device))
+    return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "the device is none of the context");
   if (desc->size > CPU_VIRTUAL_MAX)
-    return on_host ? ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY : ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY;
+    return on_host ? CPU_REFUSED(ERROR_OUT_OF_HOST_MEMORY, NULL) : CPU_REFUSED(ERROR_OUT_OF_DEVICE_MEMORY, NULL);
   bool charged = !on_host && !cpu_has_quirk(CPU_QUIRK_NO_VM_BIND);
-  if (charged && !cpu_usm_charge(device, desc->size)) return ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY;
+  CPU_REFUSE_IF(charged && !cpu_usm_charge(device, desc->size), ERROR_OUT_OF_DEVICE_MEMORY);
   cpu_physical *physical = cpu_new(CPU_PHYSICAL);
   if (physical == NULL) {
     if (charged) cpu_usm_refund(device, desc->size);
-    return on_host ? ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY : ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY;
+    return on_host ? CPU_REFUSED(ERROR_OUT_OF_HOST_MEMORY, NULL) : CPU_REFUSED(ERROR_OUT_OF_DEVICE_MEMORY, NULL);
   }
   physical->context = context;
   physical->device = device;
@@ -132,9 +133,9 @@ CPU_EXPORT ze_result_t zePhysicalMemDestroy(ze_context_handle_t context_handle, 
   CPU_ENTER();
   cpu_context *context = cpu_context_cast(context_handle);
   cpu_physical *physical = cpu_physical_cast(handle);
-  if (context == NULL || physical == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (physical->context != context) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
-  if (atomic_load(&physical->mapped) != 0) return ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE;
+  CPU_REFUSE_IF(context == NULL || physical == NULL, ERROR_INVALID_NULL_HANDLE);
+  if (physical->context != context) return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "the memory is of another context");
+  CPU_REFUSE_IF(atomic_load(&physical->mapped) != 0, ERROR_HANDLE_OBJECT_IN_USE);
   end(physical);
   cpu_latency(CPU_COST_PHYS_DESTROY, 1);
   return ZE_RESULT_SUCCESS;
@@ -150,8 +151,8 @@ CPU_EXPORT ze_result_t zePhysicalMemGetProperties(ze_context_handle_t context, z
                                                   ze_physical_mem_properties_t *properties) {
   CPU_ENTER();
   cpu_physical *physical = cpu_physical_cast(handle);
-  if (cpu_context_cast(context) == NULL || physical == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (properties == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  CPU_REFUSE_IF(cpu_context_cast(context) == NULL || physical == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(properties == NULL, ERROR_INVALID_NULL_POINTER);
   properties->id = physical->id;
   properties->size = physical->asked;
   return ZE_RESULT_SUCCESS;

@@ -10,9 +10,9 @@
 
 ze_result_t cpu_queue_desc_check(const ze_command_queue_desc_t *desc) {
   /* The driver of the profile takes any bit, and leaves out what it does not know. */
-  if (desc->flags > 0x7 && !cpu_knobs.neo_22_43) return ZE_RESULT_ERROR_INVALID_ENUMERATION;
-  if ((uint32_t)desc->mode > ZE_COMMAND_QUEUE_MODE_ASYNCHRONOUS) return ZE_RESULT_ERROR_INVALID_ENUMERATION;
-  if ((uint32_t)desc->priority > ZE_COMMAND_QUEUE_PRIORITY_PRIORITY_HIGH) return ZE_RESULT_ERROR_INVALID_ENUMERATION;
+  CPU_REFUSE_IF(desc->flags > 0x7 && !cpu_knobs.neo_22_43, ERROR_INVALID_ENUMERATION);
+  CPU_REFUSE_IF((uint32_t)desc->mode > ZE_COMMAND_QUEUE_MODE_ASYNCHRONOUS, ERROR_INVALID_ENUMERATION);
+  CPU_REFUSE_IF((uint32_t)desc->priority > ZE_COMMAND_QUEUE_PRIORITY_PRIORITY_HIGH, ERROR_INVALID_ENUMERATION);
   return ZE_RESULT_SUCCESS;
 }
 
@@ -26,15 +26,15 @@ CPU_EXPORT ze_result_t zeCommandQueueCreate(ze_context_handle_t context_handle, 
   CPU_ENTER();
   cpu_context *context = cpu_context_cast(context_handle);
   cpu_device *device = cpu_device_cast(device_handle);
-  if (context == NULL || device == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (desc == NULL || out == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  CPU_REFUSE_IF(context == NULL || device == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(desc == NULL || out == NULL, ERROR_INVALID_NULL_POINTER);
   ze_result_t result = cpu_queue_desc_check(desc);
   if (result != ZE_RESULT_SUCCESS) return result;
   if (!cpu_context_has(context, device) || desc->index >= cpu_group_queues(desc->ordinal))
-    return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+    return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "the device is none of the context, or has no queue of this index");
   cpu_engine *engine = cpu_engine_get(device, desc->ordinal, desc->index);
   cpu_queue *queue = engine == NULL ? NULL : cpu_new(CPU_QUEUE);
-  if (queue == NULL) return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+  CPU_REFUSE_IF(queue == NULL, ERROR_OUT_OF_HOST_MEMORY);
   queue->context = context;
   queue->device = device;
   queue->ordinal = desc->ordinal;
@@ -53,11 +53,11 @@ CPU_EXPORT ze_result_t zeCommandQueueCreate(ze_context_handle_t context_handle, 
 CPU_EXPORT ze_result_t zeCommandQueueDestroy(ze_command_queue_handle_t handle) {
   CPU_ENTER();
   cpu_queue *queue = cpu_queue_cast(handle);
-  if (queue == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  CPU_REFUSE_IF(queue == NULL, ERROR_INVALID_NULL_HANDLE);
   uint64_t last = cpu_fifo_last(&queue->fifo);
-  if (atomic_load(&queue->fences) != 0 ||
-      (!cpu_fifo_reached(&queue->fifo, last) && !cpu_fifo_stop(&queue->fifo, 1, last)))
-    return ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE;
+  CPU_REFUSE_IF(atomic_load(&queue->fences) != 0 ||
+                    (!cpu_fifo_reached(&queue->fifo, last) && !cpu_fifo_stop(&queue->fifo, 1, last)),
+                ERROR_HANDLE_OBJECT_IN_USE);
   cpu_context *context = queue->context;
   cpu_failure_end(queue->fifo.serial);
   cpu_delete(queue);
@@ -78,12 +78,11 @@ CPU_EXPORT ze_result_t zeCommandQueueExecuteCommandLists(ze_command_queue_handle
                                                          ze_fence_handle_t fence_handle) {
   CPU_ENTER();
   cpu_queue *queue = cpu_queue_cast(handle);
-  if (queue == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (lists == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
-  if (count == 0) return ZE_RESULT_ERROR_INVALID_SIZE;
+  CPU_REFUSE_IF(queue == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(lists == NULL, ERROR_INVALID_NULL_POINTER);
+  CPU_REFUSE_IF(count == 0, ERROR_INVALID_SIZE);
   cpu_fence *fence = fence_handle == NULL ? NULL : cpu_fence_cast(fence_handle);
-  if (fence_handle != NULL && (fence == NULL || fence->queue != queue))
-    return ZE_RESULT_ERROR_INVALID_SYNCHRONIZATION_OBJECT;
+  CPU_REFUSE_IF(fence_handle != NULL && (fence == NULL || fence->queue != queue), ERROR_INVALID_SYNCHRONIZATION_OBJECT);
   ze_result_t result = cpu_lists_check(queue->context, queue->device, queue->ordinal, count, lists);
   if (result != ZE_RESULT_SUCCESS) return result;
   pthread_mutex_lock(&queue->submitting);
@@ -98,14 +97,14 @@ CPU_EXPORT ze_result_t zeCommandQueueExecuteCommandLists(ze_command_queue_handle
 CPU_EXPORT ze_result_t zeCommandQueueSynchronize(ze_command_queue_handle_t handle, uint64_t timeout) {
   CPU_ENTER();
   cpu_queue *queue = cpu_queue_cast(handle);
-  return queue == NULL ? ZE_RESULT_ERROR_INVALID_NULL_HANDLE : cpu_fifo_wait(&queue->fifo, timeout);
+  return queue == NULL ? CPU_REFUSED(ERROR_INVALID_NULL_HANDLE, NULL) : cpu_fifo_wait(&queue->fifo, timeout);
 }
 
 CPU_EXPORT ze_result_t zeCommandQueueGetOrdinal(ze_command_queue_handle_t handle, uint32_t *ordinal) {
   CPU_ENTER();
   cpu_queue *queue = cpu_queue_cast(handle);
-  if (queue == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (ordinal == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  CPU_REFUSE_IF(queue == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(ordinal == NULL, ERROR_INVALID_NULL_POINTER);
   *ordinal = queue->ordinal;
   return ZE_RESULT_SUCCESS;
 }
@@ -113,8 +112,8 @@ CPU_EXPORT ze_result_t zeCommandQueueGetOrdinal(ze_command_queue_handle_t handle
 CPU_EXPORT ze_result_t zeCommandQueueGetIndex(ze_command_queue_handle_t handle, uint32_t *index) {
   CPU_ENTER();
   cpu_queue *queue = cpu_queue_cast(handle);
-  if (queue == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (index == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  CPU_REFUSE_IF(queue == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(index == NULL, ERROR_INVALID_NULL_POINTER);
   *index = queue->index;
   return ZE_RESULT_SUCCESS;
 }
@@ -122,8 +121,8 @@ CPU_EXPORT ze_result_t zeCommandQueueGetIndex(ze_command_queue_handle_t handle, 
 CPU_EXPORT ze_result_t zeCommandQueueGetFlags(ze_command_queue_handle_t handle, ze_command_queue_flags_t *flags) {
   CPU_ENTER();
   cpu_queue *queue = cpu_queue_cast(handle);
-  if (queue == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (flags == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  CPU_REFUSE_IF(queue == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(flags == NULL, ERROR_INVALID_NULL_POINTER);
   *flags = queue->flags;
   return ZE_RESULT_SUCCESS;
 }
@@ -131,8 +130,8 @@ CPU_EXPORT ze_result_t zeCommandQueueGetFlags(ze_command_queue_handle_t handle, 
 CPU_EXPORT ze_result_t zeCommandQueueGetMode(ze_command_queue_handle_t handle, ze_command_queue_mode_t *mode) {
   CPU_ENTER();
   cpu_queue *queue = cpu_queue_cast(handle);
-  if (queue == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (mode == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  CPU_REFUSE_IF(queue == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(mode == NULL, ERROR_INVALID_NULL_POINTER);
   *mode = (ze_command_queue_mode_t)queue->mode;
   return ZE_RESULT_SUCCESS;
 }
@@ -141,8 +140,8 @@ CPU_EXPORT ze_result_t zeCommandQueueGetPriority(ze_command_queue_handle_t handl
                                                  ze_command_queue_priority_t *priority) {
   CPU_ENTER();
   cpu_queue *queue = cpu_queue_cast(handle);
-  if (queue == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (priority == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  CPU_REFUSE_IF(queue == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(priority == NULL, ERROR_INVALID_NULL_POINTER);
   *priority = (ze_command_queue_priority_t)queue->priority;
   return ZE_RESULT_SUCCESS;
 }

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "failure.h"
 #include "profile.h"
 
 static bool is_named(const char *text, const char *name) { return strcmp(text, name) == 0; }
@@ -100,7 +101,7 @@ static _Atomic uint64_t races;
 
 ze_result_t cpu_quirk_race(void) {
   atomic_fetch_add(&races, 1);
-  return ZE_RESULT_ERROR_UNKNOWN;
+  return CPU_REFUSED(ERROR_UNKNOWN, "another thread changed what is mapped meanwhile, as L0RT_CPU_QUIRKS asks for");
 }
 
 /* For tests: how often threads have met. */

@@ -55,26 +55,26 @@ CPU_EXPORT ze_result_t zeGraphInstantiateExt(ze_graph_handle_t handle, const voi
                                              ze_executable_graph_handle_t *out) {
   CPU_ENTER();
   cpu_graph *graph = cpu_graph_cast(handle);
-  if (graph == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (out == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
-  if (next != NULL) return ZE_RESULT_ERROR_UNSUPPORTED_FEATURE;
+  CPU_REFUSE_IF(graph == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(out == NULL, ERROR_INVALID_NULL_POINTER);
+  CPU_REFUSE_IF(next != NULL, ERROR_UNSUPPORTED_FEATURE);
   cpu_captures_hold();
   bool recording = graph->state == CPU_GRAPH_RECORDING, invalid = graph->state == CPU_GRAPH_INVALID;
   if (!recording && !invalid) atomic_fetch_add(&graph->executables, 1);
   cpu_captures_go();
-  if (recording) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
-  if (invalid) return ZE_RESULT_ERROR_INVALID_GRAPH;
+  if (recording) return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "the graph is still being captured");
+  CPU_REFUSE_IF(invalid, ERROR_INVALID_GRAPH);
   cpu_executable *x = cpu_new(CPU_EXECUTABLE);
   if (x == NULL) {
     atomic_fetch_sub(&graph->executables, 1);
-    return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+    return CPU_REFUSED(ERROR_OUT_OF_HOST_MEMORY, NULL);
   }
   x->graph = graph;
   pthread_mutex_init(&x->lock, NULL);
   if (!prepare(x)) {
     end(x);
     cpu_delete(x);
-    return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+    return CPU_REFUSED(ERROR_OUT_OF_HOST_MEMORY, NULL);
   }
   *out = (ze_executable_graph_handle_t)x;
   return ZE_RESULT_SUCCESS;
@@ -91,9 +91,9 @@ static bool is_busy(cpu_executable *x) {
 CPU_EXPORT ze_result_t zeExecutableGraphDestroyExt(ze_executable_graph_handle_t handle) {
   CPU_ENTER();
   cpu_executable *x = cast(handle);
-  if (x == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (is_busy(x)) return ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE;
-  if (!cpu_retire(x)) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE; /* another thread was first */
+  CPU_REFUSE_IF(x == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(is_busy(x), ERROR_HANDLE_OBJECT_IN_USE);
+  CPU_REFUSE_IF(!cpu_retire(x), ERROR_INVALID_NULL_HANDLE); /* another thread was first */
   end(x);
   cpu_recycle(x);
   return ZE_RESULT_SUCCESS;
@@ -102,25 +102,25 @@ CPU_EXPORT ze_result_t zeExecutableGraphDestroyExt(ze_executable_graph_handle_t 
 CPU_EXPORT ze_result_t zeExecutableGraphGetSourceGraphExt(ze_executable_graph_handle_t handle, ze_graph_handle_t *out) {
   CPU_ENTER();
   const cpu_executable *x = cast(handle);
-  if (x == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (out == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  CPU_REFUSE_IF(x == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(out == NULL, ERROR_INVALID_NULL_POINTER);
   *out = (ze_graph_handle_t)x->graph;
   return ZE_RESULT_SUCCESS;
 }
 
 /* May the list take this graph: is it like the one that was captured, and is everything there that the nodes name? */
 static ze_result_t check(const cpu_graph *graph, const cpu_list *list) {
-  if (list->context != graph->context) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  if (list->context != graph->context) return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "the graph is of another context");
   if (graph->branch_count != 0) {
     const cpu_branch *primary = &graph->branches[0];
-    if (list->ordinal != primary->ordinal) return ZE_RESULT_ERROR_INVALID_COMMAND_LIST_TYPE;
+    CPU_REFUSE_IF(list->ordinal != primary->ordinal, ERROR_INVALID_COMMAND_LIST_TYPE);
     if (list->device != primary->device || list->in_order != primary->in_order || list->synchronous)
-      return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+      return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "the list is none like the one that was captured");
   }
-  if (CPU_UNLIKELY(cpu_usm_is_over(list->device))) return ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY;
+  CPU_REFUSE_IF(CPU_UNLIKELY(cpu_usm_is_over(list->device)), ERROR_OUT_OF_DEVICE_MEMORY);
   for (uint32_t i = 0; i < graph->count; i++) {
     const cpu_command *c = &graph->nodes[i].command;
-    if (!cpu_command_valid(c)) return ZE_RESULT_ERROR_INVALID_SYNCHRONIZATION_OBJECT;
+    CPU_REFUSE_IF(!cpu_command_valid(c), ERROR_INVALID_SYNCHRONIZATION_OBJECT);
     ze_result_t result = cpu_command_memory(c);
     if (result == ZE_RESULT_SUCCESS) result = cpu_command_walk(c);
     if (result != ZE_RESULT_SUCCESS) return result;
@@ -163,7 +163,7 @@ static ze_result_t submit_node(cpu_executable *x, cpu_list *primary, uint32_t nu
   cpu_command_copy(&command, &node->command);
   command.blamed = primary->fifo.serial;
   if (node->signals) {
-    if ((x->points[number] = point_on(list)) == NULL) return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+    CPU_REFUSE_IF((x->points[number] = point_on(list)) == NULL, ERROR_OUT_OF_HOST_MEMORY);
     command.signal = x->points[number];
     command.unnamed = true;
   }
@@ -175,14 +175,14 @@ static ze_result_t submit_node(cpu_executable *x, cpu_list *primary, uint32_t nu
 static ze_result_t submit_ends(cpu_executable *x, cpu_list *primary) {
   const cpu_graph *graph = x->graph;
   cpu_event *over = point_on(primary);
-  if (over == NULL) return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+  CPU_REFUSE_IF(over == NULL, ERROR_OUT_OF_HOST_MEMORY);
   cpu_command last = {.op = CPU_OP_NONE, .barrier = true, .signal = over, .unnamed = true};
   ze_result_t result = ZE_RESULT_SUCCESS;
   for (uint32_t i = 1; i < graph->branch_count && result == ZE_RESULT_SUCCESS; i++) {
     const cpu_branch *b = &graph->branches[i];
     if (b->in_order && b->joined == b->count) continue;
     cpu_event *tail = point_on(x->lists[i]);
-    if (tail == NULL) result = ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+    if (tail == NULL) result = CPU_REFUSED(ERROR_OUT_OF_HOST_MEMORY, NULL);
     if (tail == NULL) break;
     cpu_command end = {.op = CPU_OP_NONE, .barrier = true, .signal = tail, .unnamed = true};
     result = cpu_submit(&x->lists[i]->fifo, &end);
@@ -238,12 +238,12 @@ CPU_EXPORT ze_result_t zeCommandListAppendGraphExt(ze_command_list_handle_t hand
   CPU_ENTER();
   cpu_list *list = cpu_list_cast(handle);
   cpu_executable *x = cast(graph_handle);
-  if (list == NULL || x == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (next != NULL) return ZE_RESULT_ERROR_UNSUPPORTED_FEATURE;
-  if (!list->immediate) return ZE_RESULT_ERROR_INVALID_COMMAND_LIST_TYPE;
+  CPU_REFUSE_IF(list == NULL || x == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(next != NULL, ERROR_UNSUPPORTED_FEATURE);
+  CPU_REFUSE_IF(!list->immediate, ERROR_INVALID_COMMAND_LIST_TYPE);
   ze_result_t result = cpu_list_check(list, signal, wait_count, waits);
   if (result != ZE_RESULT_SUCCESS) return result;
-  if (cpu_capture_has(list) || cpu_capture_forks(wait_count, waits)) return ZE_RESULT_ERROR_GRAPH_CAPTURE_UNSUPPORTED;
+  CPU_REFUSE_IF(cpu_capture_has(list) || cpu_capture_forks(wait_count, waits), ERROR_GRAPH_CAPTURE_UNSUPPORTED);
   result = check(x->graph, list);
   if (result != ZE_RESULT_SUCCESS) return result;
   pthread_mutex_lock(&x->lock);

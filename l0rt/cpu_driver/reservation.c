@@ -16,6 +16,7 @@
 #include "usm.h"
 
 enum { WALK = 2000 }; /* nanoseconds */
+static const char outside[] = "the range is no part of a reservation of this context, or not all of one";
 
 typedef struct {
   uintptr_t base;
@@ -101,7 +102,7 @@ ze_result_t cpu_reservation_check(const void *pointer, size_t size, bool written
     at += CPU_VIRTUAL_SMALL - at % CPU_VIRTUAL_SMALL;
   }
   pthread_rwlock_unlock(&lock);
-  return good ? ZE_RESULT_SUCCESS : ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  return good ? ZE_RESULT_SUCCESS : CPU_REFUSED(ERROR_INVALID_ARGUMENT, "not all of it is mapped for such an access");
 }
 
 bool cpu_reservation_holds(const void *pointer) {
@@ -252,12 +253,12 @@ CPU_EXPORT ze_result_t zeVirtualMemReserve(ze_context_handle_t context_handle, c
   CPU_ENTER();
   (void)start;
   cpu_context *context = cpu_context_cast(context_handle);
-  if (context == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (out == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
-  if (size > CPU_VIRTUAL_MAX) return ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY;
-  if (size == 0 || size % CPU_VIRTUAL_SMALL != 0) return ZE_RESULT_ERROR_UNSUPPORTED_SIZE;
+  CPU_REFUSE_IF(context == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(out == NULL, ERROR_INVALID_NULL_POINTER);
+  CPU_REFUSE_IF(size > CPU_VIRTUAL_MAX, ERROR_OUT_OF_DEVICE_MEMORY);
+  CPU_REFUSE_IF(size == 0 || size % CPU_VIRTUAL_SMALL != 0, ERROR_UNSUPPORTED_SIZE);
   reservation *r = calloc(1, sizeof(*r));
-  if (r == NULL) return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+  CPU_REFUSE_IF(r == NULL, ERROR_OUT_OF_HOST_MEMORY);
   r->context = context;
   r->size = size;
   r->view = cpu_device_heap.hidden ? size : 0;
@@ -267,7 +268,7 @@ CPU_EXPORT ze_result_t zeVirtualMemReserve(ze_context_handle_t context_handle, c
   r->base = ((uintptr_t)r->range + CPU_VIRTUAL_LARGE - 1) & ~(uintptr_t)(CPU_VIRTUAL_LARGE - 1);
   if (r->pages == NULL || r->range == NULL || !show_nothing(r)) {
     release(r);
-    return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+    return CPU_REFUSED(ERROR_OUT_OF_HOST_MEMORY, NULL);
   }
   pthread_rwlock_wrlock(&lock);
   r->next = first;
@@ -283,16 +284,16 @@ CPU_EXPORT ze_result_t zeVirtualMemReserve(ze_context_handle_t context_handle, c
 CPU_EXPORT ze_result_t zeVirtualMemFree(ze_context_handle_t context_handle, const void *pointer, size_t size) {
   CPU_ENTER();
   cpu_context *context = cpu_context_cast(context_handle);
-  if (context == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (pointer == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
-  if (size == 0) return ZE_RESULT_ERROR_UNSUPPORTED_SIZE;
+  CPU_REFUSE_IF(context == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(pointer == NULL, ERROR_INVALID_NULL_POINTER);
+  CPU_REFUSE_IF(size == 0, ERROR_UNSUPPORTED_SIZE);
   ze_result_t result = ZE_RESULT_SUCCESS;
   pthread_rwlock_wrlock(&lock);
   reservation **place = &first;
   while (*place != NULL && (*place)->base != (uintptr_t)pointer) place = &(*place)->next;
   reservation *r = *place;
-  if (r == NULL || r->context != context || r->size != size) result = ZE_RESULT_ERROR_INVALID_ARGUMENT;
-  else if (r->pieces != 0 || atomic_load(&r->changers) != 0) result = ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE;
+  if (r == NULL || r->context != context || r->size != size) result = CPU_REFUSED(ERROR_INVALID_ARGUMENT, outside);
+  else if (r->pieces != 0 || atomic_load(&r->changers) != 0) result = CPU_REFUSED(ERROR_HANDLE_OBJECT_IN_USE, NULL);
   if (result == ZE_RESULT_SUCCESS) {
     *place = r->next;
     atomic_fetch_sub(&count, 1);
@@ -336,21 +337,21 @@ void cpu_reservation_vacate(const cpu_physical *physical) {
 static ze_result_t map(cpu_context *context, uintptr_t at, size_t size, cpu_physical *physical, size_t offset,
                        ze_memory_access_attribute_t access) {
   reservation *r = find_range(context, (void *)at, size);
-  if (r == NULL) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  if (r == NULL) return CPU_REFUSED(ERROR_INVALID_ARGUMENT, outside);
   for (uintptr_t p = at; p < at + size; p += CPU_VIRTUAL_SMALL)
-    if (page_at(r, p)->piece != NULL) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+    if (page_at(r, p)->piece != NULL) return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "something is mapped there already");
   piece *new_piece = malloc(sizeof(*new_piece));
-  if (new_piece == NULL) return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+  CPU_REFUSE_IF(new_piece == NULL, ERROR_OUT_OF_HOST_MEMORY);
   if (!place(r, at, size, physical)) {
     free(new_piece);
-    return ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY;
+    return CPU_REFUSED(ERROR_OUT_OF_DEVICE_MEMORY, "the system cannot map it");
   }
   *new_piece = (piece){at, size, physical, (physical->file != 0 ? 0 : physical->offset) + (int64_t)offset, 0};
   if (is_own(r, new_piece) ? mprotect((void *)(at + r->view), size, protection(access)) != 0
                            : !show(r, at, size, physical->file != 0 ? physical->file : cpu_physical_file,
                                    new_piece->offset, protection(access))) {
     free(new_piece);
-    return ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY;
+    return CPU_REFUSED(ERROR_OUT_OF_DEVICE_MEMORY, "the system cannot map it");
   }
   /* Where the host does not see the device's memory, it sees its own all the same. */
   if (r->view != 0 && physical->on_host)
@@ -376,14 +377,14 @@ CPU_EXPORT ze_result_t zeVirtualMemMap(ze_context_handle_t context_handle, const
   CPU_ENTER();
   cpu_context *context = cpu_context_cast(context_handle);
   cpu_physical *physical = cpu_physical_cast(handle);
-  if (context == NULL || physical == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (pointer == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
-  if ((uint32_t)access > ZE_MEMORY_ACCESS_ATTRIBUTE_READONLY) return ZE_RESULT_ERROR_INVALID_ENUMERATION;
-  if (size == 0 || size % cpu_virtual_page(size) != 0) return ZE_RESULT_ERROR_UNSUPPORTED_SIZE;
-  if ((uintptr_t)pointer % cpu_virtual_page(size) != 0 || offset % CPU_VIRTUAL_SMALL != 0)
-    return ZE_RESULT_ERROR_UNSUPPORTED_ALIGNMENT;
+  CPU_REFUSE_IF(context == NULL || physical == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(pointer == NULL, ERROR_INVALID_NULL_POINTER);
+  CPU_REFUSE_IF((uint32_t)access > ZE_MEMORY_ACCESS_ATTRIBUTE_READONLY, ERROR_INVALID_ENUMERATION);
+  CPU_REFUSE_IF(size == 0 || size % cpu_virtual_page(size) != 0, ERROR_UNSUPPORTED_SIZE);
+  CPU_REFUSE_IF((uintptr_t)pointer % cpu_virtual_page(size) != 0 || offset % CPU_VIRTUAL_SMALL != 0,
+                ERROR_UNSUPPORTED_ALIGNMENT);
   if (physical->context != context || offset > physical->size || size > physical->size - offset)
-    return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+    return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "the memory is of another context, or has no such part");
   bool raced = false;
   reservation *r = changes(pointer, &raced);
   pthread_rwlock_wrlock(&lock);
@@ -455,16 +456,17 @@ static bool hide(const reservation *r, const piece *p) {
 
 static ze_result_t unmap(cpu_context *context, uintptr_t at, size_t size) {
   reservation *r = find_range(context, (void *)at, size);
-  if (r == NULL) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  if (r == NULL) return CPU_REFUSED(ERROR_INVALID_ARGUMENT, outside);
   for (uintptr_t p = at; p < at + size;) { /* only whole pieces */
     const piece *mapped = page_at(r, p)->piece;
-    if (mapped == NULL || mapped->base != p || mapped->size > at + size - p) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+    if (mapped == NULL || mapped->base != p || mapped->size > at + size - p)
+      return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "only whole mappings can be unmapped");
     p += mapped->size;
   }
-  if (pinned(r, at, size)) return ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE;
+  CPU_REFUSE_IF(pinned(r, at, size), ERROR_HANDLE_OBJECT_IN_USE);
   for (uintptr_t p = at; p < at + size;) {
     piece *mapped = page_at(r, p)->piece;
-    if (!hide(r, mapped)) return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+    CPU_REFUSE_IF(!hide(r, mapped), ERROR_OUT_OF_HOST_MEMORY);
     for (uintptr_t end = p + mapped->size; p < end; p += CPU_VIRTUAL_SMALL) {
       page_at(r, p)->piece = NULL;
       page_at(r, p)->access = 0;
@@ -516,19 +518,20 @@ void cpu_reservations_end(const cpu_context *context) {
 }
 
 static ze_result_t check_range(const void *pointer, size_t size) {
-  if (pointer == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
-  if (size == 0 || size % CPU_VIRTUAL_SMALL != 0) return ZE_RESULT_ERROR_UNSUPPORTED_SIZE;
-  return (uintptr_t)pointer % CPU_VIRTUAL_SMALL != 0 ? ZE_RESULT_ERROR_UNSUPPORTED_ALIGNMENT : ZE_RESULT_SUCCESS;
+  CPU_REFUSE_IF(pointer == NULL, ERROR_INVALID_NULL_POINTER);
+  CPU_REFUSE_IF(size == 0 || size % CPU_VIRTUAL_SMALL != 0, ERROR_UNSUPPORTED_SIZE);
+  CPU_REFUSE_IF((uintptr_t)pointer % CPU_VIRTUAL_SMALL != 0, ERROR_UNSUPPORTED_ALIGNMENT);
+  return ZE_RESULT_SUCCESS;
 }
 
 /* Refused while a command that uses the range is under way: a device would fault there. */
 CPU_EXPORT ze_result_t zeVirtualMemUnmap(ze_context_handle_t context_handle, const void *pointer, size_t size) {
   CPU_ENTER();
   cpu_context *context = cpu_context_cast(context_handle);
-  if (context == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  CPU_REFUSE_IF(context == NULL, ERROR_INVALID_NULL_HANDLE);
   ze_result_t result = check_range(pointer, size);
   if (result != ZE_RESULT_SUCCESS) return result;
-  if (cpu_engines_touch((uintptr_t)pointer, (uintptr_t)pointer + size)) return ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE;
+  CPU_REFUSE_IF(cpu_engines_touch((uintptr_t)pointer, (uintptr_t)pointer + size), ERROR_HANDLE_OBJECT_IN_USE);
   bool raced = false;
   reservation *r = changes(pointer, &raced);
   pthread_rwlock_wrlock(&lock);
@@ -544,16 +547,16 @@ CPU_EXPORT ze_result_t zeVirtualMemSetAccessAttribute(ze_context_handle_t contex
                                                       size_t size, ze_memory_access_attribute_t access) {
   CPU_ENTER();
   cpu_context *context = cpu_context_cast(context_handle);
-  if (context == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  CPU_REFUSE_IF(context == NULL, ERROR_INVALID_NULL_HANDLE);
   ze_result_t result = check_range(pointer, size);
   if (result != ZE_RESULT_SUCCESS) return result;
-  if ((uint32_t)access > ZE_MEMORY_ACCESS_ATTRIBUTE_READONLY) return ZE_RESULT_ERROR_INVALID_ENUMERATION;
-  if (cpu_engines_touch((uintptr_t)pointer, (uintptr_t)pointer + size)) return ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE;
+  CPU_REFUSE_IF((uint32_t)access > ZE_MEMORY_ACCESS_ATTRIBUTE_READONLY, ERROR_INVALID_ENUMERATION);
+  CPU_REFUSE_IF(cpu_engines_touch((uintptr_t)pointer, (uintptr_t)pointer + size), ERROR_HANDLE_OBJECT_IN_USE);
   pthread_rwlock_wrlock(&lock);
   reservation *r = find_range(context, pointer, size);
-  if (r == NULL) result = ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  if (r == NULL) result = CPU_REFUSED(ERROR_INVALID_ARGUMENT, outside);
   if (r != NULL && pinned(r, (uintptr_t)pointer, size)) {
-    result = ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE;
+    result = CPU_REFUSED(ERROR_HANDLE_OBJECT_IN_USE, "a launch under way uses it");
     r = NULL;
   }
   uintptr_t p = (uintptr_t)pointer, end = p + size;
@@ -577,14 +580,14 @@ CPU_EXPORT ze_result_t zeVirtualMemGetAccessAttribute(ze_context_handle_t contex
                                                       size_t *same_size) {
   CPU_ENTER();
   cpu_context *context = cpu_context_cast(context_handle);
-  if (context == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  CPU_REFUSE_IF(context == NULL, ERROR_INVALID_NULL_HANDLE);
   ze_result_t result = check_range(pointer, size);
   if (result != ZE_RESULT_SUCCESS) return result;
-  if (access == NULL || same_size == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  CPU_REFUSE_IF(access == NULL || same_size == NULL, ERROR_INVALID_NULL_POINTER);
   pthread_rwlock_rdlock(&lock);
   const reservation *r = find_range(context, pointer, size);
   if (r == NULL) {
-    result = ZE_RESULT_ERROR_INVALID_ARGUMENT;
+    result = CPU_REFUSED(ERROR_INVALID_ARGUMENT, outside);
   } else {
     uintptr_t start = (uintptr_t)pointer, p = start;
     uint32_t same = page_at(r, start)->access;

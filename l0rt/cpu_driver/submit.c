@@ -20,7 +20,7 @@ static void refuse_peer(const cpu_fifo *fifo, cpu_event *event) {
 ze_result_t cpu_submit(cpu_fifo *fifo, cpu_command *command) {
   cpu_event *signal = command->signal, *point = NULL;
   if (signal != NULL && cpu_event_is_counter_based(signal)) {
-    if ((point = cpu_event_new_point(signal)) == NULL) return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+    CPU_REFUSE_IF((point = cpu_event_new_point(signal)) == NULL, ERROR_OUT_OF_HOST_MEMORY);
     point->device = fifo->engine->device;
     command->signal = point;
   }
@@ -45,15 +45,15 @@ ze_result_t cpu_submit(cpu_fifo *fifo, cpu_command *command) {
 
 ze_result_t cpu_lists_check(const cpu_context *context, const cpu_device *device, uint32_t ordinal, uint32_t count,
                             ze_command_list_handle_t *lists) {
-  if (CPU_UNLIKELY(cpu_usm_is_over(device))) return ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY;
+  CPU_REFUSE_IF(CPU_UNLIKELY(cpu_usm_is_over(device)), ERROR_OUT_OF_DEVICE_MEMORY);
   for (uint32_t i = 0; i < count; i++) {
     const cpu_list *list = cpu_list_cast(lists[i]);
-    if (list == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-    if (list->immediate || list->ordinal != ordinal) return ZE_RESULT_ERROR_INVALID_COMMAND_LIST_TYPE;
+    CPU_REFUSE_IF(list == NULL, ERROR_INVALID_NULL_HANDLE);
+    CPU_REFUSE_IF(list->immediate || list->ordinal != ordinal, ERROR_INVALID_COMMAND_LIST_TYPE);
     if (!cpu_list_is_closed(list) || list->context != context || list->device != device)
-      return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+      return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "a list is open, or of another context or device than the queue");
     for (uint32_t k = 0; k < list->count; k++) {
-      if (!cpu_command_valid(&list->recorded[k])) return ZE_RESULT_ERROR_INVALID_SYNCHRONIZATION_OBJECT;
+      CPU_REFUSE_IF(!cpu_command_valid(&list->recorded[k]), ERROR_INVALID_SYNCHRONIZATION_OBJECT);
       ze_result_t result = cpu_command_memory(&list->recorded[k]);
       if (result == ZE_RESULT_SUCCESS) result = cpu_command_walk(&list->recorded[k]);
       if (result != ZE_RESULT_SUCCESS) return result;
@@ -87,9 +87,9 @@ ze_result_t cpu_submit_list(void *place, cpu_fifo *fifo, cpu_list *list) {
 static ze_result_t append_lists(ze_command_list_handle_t handle, uint32_t count, ze_command_list_handle_t *lists,
                                 ze_event_handle_t signal, uint32_t wait_count, ze_event_handle_t *waits) {
   cpu_list *list = cpu_list_cast(handle);
-  if (list == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (lists == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
-  if (!list->immediate) return ZE_RESULT_ERROR_INVALID_COMMAND_LIST_TYPE;
+  CPU_REFUSE_IF(list == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(lists == NULL, ERROR_INVALID_NULL_POINTER);
+  CPU_REFUSE_IF(!list->immediate, ERROR_INVALID_COMMAND_LIST_TYPE);
   ze_result_t result = cpu_list_check(list, signal, wait_count, waits);
   if (result == ZE_RESULT_SUCCESS) result = cpu_lists_check(list->context, list->device, list->ordinal, count, lists);
   cpu_command begin = {.op = CPU_OP_NONE}, end = {.op = CPU_OP_NONE, .barrier = signal != NULL};
@@ -115,6 +115,6 @@ CPU_EXPORT ze_result_t zeCommandListImmediateAppendCommandListsWithParameters(
     ze_command_list_handle_t list, uint32_t count, ze_command_list_handle_t *lists, const void *next,
     ze_event_handle_t signal, uint32_t wait_count, ze_event_handle_t *waits) {
   CPU_ENTER();
-  if (next != NULL) return ZE_RESULT_ERROR_UNSUPPORTED_FEATURE;
+  CPU_REFUSE_IF(next != NULL, ERROR_UNSUPPORTED_FEATURE);
   return append_lists(list, count, lists, signal, wait_count, waits);
 }

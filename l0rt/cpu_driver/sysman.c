@@ -15,16 +15,16 @@
 
 #define CHECK_ARGUMENTS(handle, pointer)                                                                               \
   CPU_ENTER();                                                                                                         \
-  if (cpu_cast(handle, CPU_DEVICE) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;                                \
-  if ((pointer) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER
+  CPU_REFUSE_IF(cpu_cast(handle, CPU_DEVICE) == NULL, ERROR_INVALID_NULL_HANDLE);                                      \
+  CPU_REFUSE_IF((pointer) == NULL, ERROR_INVALID_NULL_POINTER)
 
 CPU_EXPORT ze_result_t zesInit(zes_init_flags_t flags) {
-  return flags > 0x1 ? ZE_RESULT_ERROR_INVALID_ENUMERATION : cpu_driver_open(__func__);
+  return flags > 0x1 ? CPU_REFUSED(ERROR_INVALID_ENUMERATION, "flags") : cpu_driver_open(__func__);
 }
 
 CPU_EXPORT ze_result_t zesDriverGet(uint32_t *count, zes_driver_handle_t *drivers) {
   CPU_ENTER();
-  return count == NULL ? ZE_RESULT_ERROR_INVALID_NULL_POINTER : cpu_driver_list(count, drivers);
+  return count == NULL ? CPU_REFUSED(ERROR_INVALID_NULL_POINTER, "count") : cpu_driver_list(count, drivers);
 }
 
 CPU_EXPORT ze_result_t zesDeviceGet(zes_driver_handle_t driver, uint32_t *count, zes_device_handle_t *devices) {
@@ -35,8 +35,8 @@ CPU_EXPORT ze_result_t zesDeviceGet(zes_driver_handle_t driver, uint32_t *count,
 CPU_EXPORT ze_result_t zesDriverGetExtensionProperties(zes_driver_handle_t driver, uint32_t *count, void *properties) {
   CPU_ENTER();
   (void)properties;
-  if (cpu_driver_cast(driver) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (count == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  CPU_REFUSE_IF(cpu_driver_cast(driver) == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(count == NULL, ERROR_INVALID_NULL_POINTER);
   *count = 0;
   return ZE_RESULT_SUCCESS;
 }
@@ -44,17 +44,17 @@ CPU_EXPORT ze_result_t zesDriverGetExtensionProperties(zes_driver_handle_t drive
 CPU_EXPORT ze_result_t zesDriverGetExtensionFunctionAddress(zes_driver_handle_t driver, const char *name,
                                                             void **address) {
   CPU_ENTER();
-  if (cpu_driver_cast(driver) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (name == NULL || address == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
-  return ZE_RESULT_ERROR_INVALID_ARGUMENT; /* there are none */
+  CPU_REFUSE_IF(cpu_driver_cast(driver) == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(name == NULL || address == NULL, ERROR_INVALID_NULL_POINTER);
+  return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "there are no extension functions");
 }
 
 CPU_EXPORT ze_result_t zesDriverGetDeviceByUuidExp(zes_driver_handle_t driver, zes_uuid_t uuid,
                                                    zes_device_handle_t *out, ze_bool_t *on_subdevice,
                                                    uint32_t *subdevice) {
   CPU_ENTER();
-  if (cpu_driver_cast(driver) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (out == NULL || on_subdevice == NULL || subdevice == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  CPU_REFUSE_IF(cpu_driver_cast(driver) == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(out == NULL || on_subdevice == NULL || subdevice == NULL, ERROR_INVALID_NULL_POINTER);
   for (uint32_t i = 0; i < cpu_device_count; i++) {
     ze_device_properties_t core = {.stype = ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES};
     cpu_device_describe(cpu_devices[i], &core);
@@ -64,7 +64,7 @@ CPU_EXPORT ze_result_t zesDriverGetDeviceByUuidExp(zes_driver_handle_t driver, z
     *subdevice = 0;
     return ZE_RESULT_SUCCESS;
   }
-  return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "no device has this UUID");
 }
 
 CPU_EXPORT ze_result_t zesDeviceGetProperties(zes_device_handle_t handle, zes_device_properties_t *p) {
@@ -161,8 +161,8 @@ CPU_EXPORT ze_result_t zesMemoryGetState(zes_mem_handle_t handle, zes_mem_state_
 }
 
 static ze_result_t no(zes_device_handle_t handle, ze_bool_t *answer) {
-  if (cpu_device_cast(handle) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (answer == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  CPU_REFUSE_IF(cpu_device_cast(handle) == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(answer == NULL, ERROR_INVALID_NULL_POINTER);
   *answer = 0;
   return ZE_RESULT_SUCCESS;
 }

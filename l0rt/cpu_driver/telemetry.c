@@ -22,8 +22,8 @@ enum { IDLE_CELSIUS = 40, FULL_CELSIUS = 65, MOST_CELSIUS = 100 };
 #define CHECK_ARGUMENTS(handle, pointer)                                                                               \
   CPU_ENTER();                                                                                                         \
   const cpu_device *device = cpu_cast(handle, CPU_DEVICE);                                                             \
-  if (device == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;                                                      \
-  if ((pointer) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER
+  CPU_REFUSE_IF(device == NULL, ERROR_INVALID_NULL_HANDLE);                                                            \
+  CPU_REFUSE_IF((pointer) == NULL, ERROR_INVALID_NULL_POINTER)
 
 #define ONE(name)                                                                                                      \
   CPU_EXPORT ze_result_t name(zes_device_handle_t handle, uint32_t *count, void **parts) {                             \

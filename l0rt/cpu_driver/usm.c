@@ -75,8 +75,9 @@ ze_result_t cpu_memory_check(const void *pointer, size_t size, bool written) {
   size_t offset = (uintptr_t)pointer - found.base;
   if (atomic_load_explicit(&found.block->state, memory_order_acquire) != CPU_BLOCK_LIVE || offset > found.block->size ||
       size > found.block->size - offset || (written && found.block->read_only))
-    return ZE_RESULT_ERROR_INVALID_ARGUMENT;
-  return found.block->bad ? ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY : ZE_RESULT_SUCCESS;
+    return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "the range leaves its allocation, is freed, or cannot be written");
+  return found.block->bad ? CPU_REFUSED(ERROR_OUT_OF_DEVICE_MEMORY, "L0RT_CPU_FAIL lets its first use fail")
+                          : ZE_RESULT_SUCCESS;
 }
 
 bool cpu_memory_is_device(const void *pointer) {
@@ -128,9 +129,10 @@ void cpu_usm_free_all(cpu_context *context) {
 }
 
 static ze_result_t check_host_flags(ze_host_mem_alloc_flags_t flags) {
-  if (flags > (cpu_knobs.neo_22_43 ? 0xf : 0x1f)) return ZE_RESULT_ERROR_INVALID_ENUMERATION;
+  CPU_REFUSE_IF(flags > (cpu_knobs.neo_22_43 ? 0xf : 0x1f), ERROR_INVALID_ENUMERATION);
   uint32_t either = ZE_HOST_MEM_ALLOC_FLAG_MEM_READ_ONLY | ZE_HOST_MEM_ALLOC_FLAG_BIAS_WRITE_COMBINED;
-  return (flags & either) == either ? ZE_RESULT_ERROR_INVALID_ARGUMENT : ZE_RESULT_SUCCESS;
+  return (flags & either) == either ? CPU_REFUSED(ERROR_INVALID_ARGUMENT, "flags that exclude each other")
+                                    : ZE_RESULT_SUCCESS;
 }
 
 /* Memory of a kind that the device's properties do not offer; unknown structures are skipped, these must not be. */
@@ -155,15 +157,17 @@ static ze_result_t check_extent(const void *next, size_t *size, size_t *alignmen
     *alignment = 0;
     if (*size == 0) *size = 1;
   }
-  if (*size == 0) return ZE_RESULT_ERROR_UNSUPPORTED_SIZE;
-  if ((*alignment & (*alignment - 1)) != 0) return ZE_RESULT_ERROR_UNSUPPORTED_ALIGNMENT;
-  if (is_from_elsewhere(next)) return ZE_RESULT_ERROR_UNSUPPORTED_ENUMERATION;
+  CPU_REFUSE_IF(*size == 0, ERROR_UNSUPPORTED_SIZE);
+  CPU_REFUSE_IF((*alignment & (*alignment - 1)) != 0, ERROR_UNSUPPORTED_ALIGNMENT);
+  CPU_REFUSE_IF(is_from_elsewhere(next), ERROR_UNSUPPORTED_ENUMERATION);
   bool relaxed = false;
   for (const ze_base_desc_t *d = next; d != NULL; d = d->pNext)
     if (d->stype == ZE_STRUCTURE_TYPE_RELAXED_ALLOCATION_LIMITS_EXP_DESC)
       relaxed = (((const ze_relaxed_allocation_limits_exp_desc_t *)d)->flags &
                  ZE_RELAXED_ALLOCATION_LIMITS_EXP_FLAG_MAX_SIZE) != 0;
-  return *size > cpu_max_alloc() && !relaxed ? ZE_RESULT_ERROR_UNSUPPORTED_SIZE : ZE_RESULT_SUCCESS;
+  return *size > cpu_max_alloc() && !relaxed
+             ? CPU_REFUSED(ERROR_UNSUPPORTED_SIZE, "more than one allocation may have without the relaxed limits")
+             : ZE_RESULT_SUCCESS;
 }
 
 cpu_found cpu_usm_add(cpu_context *context, cpu_device *device, ze_memory_type_t type, size_t size, size_t alignment) {
@@ -189,11 +193,11 @@ static ze_result_t allocate(cpu_context *context, cpu_device *device, ze_memory_
   ze_result_t full = device != NULL ? ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY : ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
   cpu_fault fault = cpu_fault_any() ? cpu_fault_take() : CPU_FAULT_NONE;
   retry_deferred();
-  if (device != NULL && (charged(size) < size || !cpu_usm_charge(device, charged(size)))) return full;
+  if (device != NULL && (charged(size) < size || !cpu_usm_charge(device, charged(size)))) return cpu_refuse(full, NULL);
   cpu_found found = cpu_usm_add(context, device, type, size, alignment);
   if (found.block == NULL) {
     if (device != NULL) cpu_usm_refund(device, charged(size));
-    return full;
+    return cpu_refuse(full, NULL);
   }
   found.block->bad = fault == CPU_FAULT_LATE_OOM;
   if (device != NULL) {
@@ -212,14 +216,15 @@ CPU_EXPORT ze_result_t zeMemAllocDevice(ze_context_handle_t context_handle, cons
   CPU_ENTER();
   cpu_context *context = cpu_context_cast(context_handle);
   cpu_device *device = cpu_device_cast(device_handle);
-  if (context == NULL || device == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (desc == NULL || out == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
-  if (desc->flags > 0x7) return ZE_RESULT_ERROR_INVALID_ENUMERATION;
-  if (desc->ordinal != 0 || !cpu_context_has(context, device)) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  CPU_REFUSE_IF(context == NULL || device == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(desc == NULL || out == NULL, ERROR_INVALID_NULL_POINTER);
+  CPU_REFUSE_IF(desc->flags > 0x7, ERROR_INVALID_ENUMERATION);
+  if (desc->ordinal != 0 || !cpu_context_has(context, device))
+    return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "the ordinal is not 0, or the device is none of the context");
   if (cpu_knobs.neo_22_43)
     for (const ze_base_desc_t *d = desc->pNext; d != NULL; d = d->pNext)
       if (d->stype != ZE_STRUCTURE_TYPE_RELAXED_ALLOCATION_LIMITS_EXP_DESC)
-        return ZE_RESULT_ERROR_UNSUPPORTED_ENUMERATION;
+        return CPU_REFUSED(ERROR_UNSUPPORTED_ENUMERATION, "this driver knows no such extension of an allocation");
   ze_result_t result = check_extent(desc->pNext, &size, &alignment);
   if (result != ZE_RESULT_SUCCESS) return result;
   return allocate(context, device, ZE_MEMORY_TYPE_DEVICE, size, alignment, out);
@@ -229,8 +234,8 @@ CPU_EXPORT ze_result_t zeMemAllocHost(ze_context_handle_t context_handle, const 
                                       size_t size, size_t alignment, void **out) {
   CPU_ENTER();
   cpu_context *context = cpu_context_cast(context_handle);
-  if (context == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (desc == NULL || out == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  CPU_REFUSE_IF(context == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(desc == NULL || out == NULL, ERROR_INVALID_NULL_POINTER);
   ze_result_t result = check_host_flags(desc->flags);
   const ze_external_memmap_sysmem_ext_desc_t *import = import_in(desc->pNext);
   if (result == ZE_RESULT_SUCCESS && import != NULL) return cpu_import_add(context, import, size, out);
@@ -248,16 +253,16 @@ CPU_EXPORT ze_result_t zeMemAllocShared(ze_context_handle_t context_handle,
   CPU_ENTER();
   cpu_context *context = cpu_context_cast(context_handle);
   cpu_device *device = cpu_device_cast(device_handle); /* optional */
-  if (context == NULL || (device == NULL && device_handle != NULL)) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (device_desc == NULL || host_desc == NULL || out == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
-  if (device_desc->flags > 0x7) return ZE_RESULT_ERROR_INVALID_ENUMERATION;
+  CPU_REFUSE_IF(context == NULL || (device == NULL && device_handle != NULL), ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(device_desc == NULL || host_desc == NULL || out == NULL, ERROR_INVALID_NULL_POINTER);
+  CPU_REFUSE_IF(device_desc->flags > 0x7, ERROR_INVALID_ENUMERATION);
   ze_result_t result = check_host_flags(host_desc->flags);
   if (result != ZE_RESULT_SUCCESS) return result;
   if (device_desc->ordinal != 0 || (device != NULL && !cpu_context_has(context, device)))
-    return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+    return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "the ordinal is not 0, or the device is none of the context");
   result = check_extent(device_desc->pNext, &size, &alignment);
   if (result != ZE_RESULT_SUCCESS) return result;
-  if (is_from_elsewhere(host_desc->pNext)) return ZE_RESULT_ERROR_UNSUPPORTED_ENUMERATION;
+  CPU_REFUSE_IF(is_from_elsewhere(host_desc->pNext), ERROR_UNSUPPORTED_ENUMERATION);
   return allocate(context, device, ZE_MEMORY_TYPE_SHARED, size, alignment, out);
 }
 
@@ -271,13 +276,13 @@ cpu_found cpu_usm_find_own(const cpu_context *context, const void *pointer) {
 CPU_EXPORT ze_result_t zeMemFree(ze_context_handle_t context_handle, void *pointer) {
   CPU_ENTER();
   cpu_context *context = cpu_context_cast(context_handle);
-  if (context == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (pointer == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  CPU_REFUSE_IF(context == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(pointer == NULL, ERROR_INVALID_NULL_POINTER);
   retry_deferred();
   if (cpu_import_end(context, pointer)) return ZE_RESULT_SUCCESS;
   cpu_found found = cpu_usm_find_own(context, pointer);
   if (found.block == NULL || found.block->imported || !cpu_usm_end(found, CPU_BLOCK_LIVE))
-    return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+    return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "no allocation of this context begins there");
   return ZE_RESULT_SUCCESS;
 }
 
@@ -287,27 +292,31 @@ CPU_EXPORT ze_result_t zeMemFreeExt(ze_context_handle_t context_handle, const ze
                                     void *pointer) {
   CPU_ENTER();
   cpu_context *context = cpu_context_cast(context_handle);
-  if (context == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (desc == NULL || pointer == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
-  if (desc->freePolicy > 0x3) return ZE_RESULT_ERROR_INVALID_ENUMERATION;
+  CPU_REFUSE_IF(context == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(desc == NULL || pointer == NULL, ERROR_INVALID_NULL_POINTER);
+  CPU_REFUSE_IF(desc->freePolicy > 0x3, ERROR_INVALID_ENUMERATION);
   bool defer = (desc->freePolicy & ZE_DRIVER_MEMORY_FREE_POLICY_EXT_FLAG_DEFER_FREE) != 0;
-  if (defer && cpu_knobs.neo_22_43) return ZE_RESULT_ERROR_UNSUPPORTED_FEATURE;
+  CPU_REFUSE_IF(defer && cpu_knobs.neo_22_43, ERROR_UNSUPPORTED_FEATURE);
   retry_deferred();
   bool blocks = (desc->freePolicy & ZE_DRIVER_MEMORY_FREE_POLICY_EXT_FLAG_BLOCKING_FREE) != 0;
   cpu_mapping import;
   if (cpu_import_find(context, pointer, &import) && import.base == (uintptr_t)pointer) {
     while (blocks && cpu_engines_touch(import.base, import.base + import.size)) nap();
-    return cpu_import_end(context, pointer) ? ZE_RESULT_SUCCESS : ZE_RESULT_ERROR_INVALID_ARGUMENT;
+    return cpu_import_end(context, pointer)
+               ? ZE_RESULT_SUCCESS
+               : CPU_REFUSED(ERROR_INVALID_ARGUMENT, "no allocation of this context begins there");
   }
   cpu_found found = cpu_usm_find_own(context, pointer);
-  if (found.block == NULL || found.block->imported) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  if (found.block == NULL || found.block->imported)
+    return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "no allocation of this context begins there");
   if (defer && in_use(found)) {
     uint32_t live = CPU_BLOCK_LIVE;
     if (!atomic_compare_exchange_strong(&found.block->state, &live, CPU_BLOCK_DEFERRED))
-      return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+      return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "another thread frees it");
     atomic_fetch_add(&deferred, 1);
     return ZE_RESULT_SUCCESS;
   }
   while (blocks && in_use(found)) nap();
-  return cpu_usm_end(found, CPU_BLOCK_LIVE) ? ZE_RESULT_SUCCESS : ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  return cpu_usm_end(found, CPU_BLOCK_LIVE) ? ZE_RESULT_SUCCESS
+                                            : CPU_REFUSED(ERROR_INVALID_ARGUMENT, "another thread frees it");
 }

@@ -26,16 +26,17 @@ static bool move_into_file(cpu_found found) {
 /* The whole of it, wherever and in how many parts it is mapped. */
 static ze_result_t get_handle_of_physical(const cpu_context *context, cpu_physical *physical,
                                           ze_ipc_mem_handle_t *ipc) {
-  if (physical->context != context || physical->on_host) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  if (physical->context != context || physical->on_host)
+    return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "the memory is of another context, or of no device");
   return cpu_physical_share(physical) && cpu_share_export(CPU_USM, physical->file, physical->size, 0, 1, ipc->data)
              ? ZE_RESULT_SUCCESS
-             : ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+             : CPU_REFUSED(ERROR_OUT_OF_HOST_MEMORY, NULL);
 }
 
 static ze_result_t get_handle(ze_context_handle_t context_handle, const void *pointer, ze_ipc_mem_handle_t *ipc) {
   cpu_context *context = cpu_context_cast(context_handle);
-  if (context == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (pointer == NULL || ipc == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  CPU_REFUSE_IF(context == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(pointer == NULL || ipc == NULL, ERROR_INVALID_NULL_POINTER);
   cpu_physical *physical = cpu_physical_cast((ze_physical_mem_handle_t)pointer);
   cpu_mapping mapping;
   if (physical == NULL && cpu_reservation_find(context, pointer, &mapping)) physical = mapping.physical;
@@ -43,12 +44,12 @@ static ze_result_t get_handle(ze_context_handle_t context_handle, const void *po
   cpu_found found = cpu_usm_find(pointer);
   if (found.block == NULL || found.block->context != context || found.block->type != ZE_MEMORY_TYPE_DEVICE ||
       found.block->imported)
-    return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+    return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "it is no memory that this context has allocated on a device");
   cpu_engines_hold(found.base, found.base + found.block->size);
   bool good = move_into_file(found);
   cpu_engines_go();
   good = good && cpu_share_export(CPU_USM, found.block->file, found.block->size, 0, 1, ipc->data);
-  return good ? ZE_RESULT_SUCCESS : ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+  return good ? ZE_RESULT_SUCCESS : CPU_REFUSED(ERROR_OUT_OF_HOST_MEMORY, NULL);
 }
 
 CPU_EXPORT ze_result_t zeMemGetIpcHandle(ze_context_handle_t context, const void *pointer, ze_ipc_mem_handle_t *ipc) {
@@ -63,8 +64,8 @@ CPU_EXPORT ze_result_t zeMemGetIpcHandleWithProperties(ze_context_handle_t conte
   for (const ze_base_desc_t *d = next; d != NULL; d = d->pNext) {
     if (d->stype != ZE_STRUCTURE_TYPE_IPC_MEM_HANDLE_TYPE_EXT_DESC) continue;
     uint32_t flags = ((const ze_ipc_mem_handle_type_ext_desc_t *)d)->typeFlags;
-    if (flags > 0x3) return ZE_RESULT_ERROR_INVALID_ENUMERATION;
-    if (flags & ZE_IPC_MEM_HANDLE_TYPE_FLAG_FABRIC_ACCESSIBLE) return ZE_RESULT_ERROR_UNSUPPORTED_FEATURE;
+    CPU_REFUSE_IF(flags > 0x3, ERROR_INVALID_ENUMERATION);
+    CPU_REFUSE_IF(flags & ZE_IPC_MEM_HANDLE_TYPE_FLAG_FABRIC_ACCESSIBLE, ERROR_UNSUPPORTED_FEATURE);
   }
   return get_handle(context, pointer, ipc);
 }
@@ -73,11 +74,11 @@ CPU_EXPORT ze_result_t zeMemGetIpcHandleWithProperties(ze_context_handle_t conte
 CPU_EXPORT ze_result_t zeMemGetFileDescriptorFromIpcHandleExp(ze_context_handle_t context, ze_ipc_mem_handle_t ipc,
                                                               uint64_t *descriptor) {
   CPU_ENTER();
-  if (cpu_context_cast(context) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (descriptor == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  CPU_REFUSE_IF(cpu_context_cast(context) == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(descriptor == NULL, ERROR_INVALID_NULL_POINTER);
   cpu_share_record record;
   int file = cpu_share_import(CPU_USM, ipc.data, &record);
-  if (file < 0) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  if (file < 0) return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "the handle is none that another process has exported");
   *descriptor = (uint64_t)file;
   return ZE_RESULT_SUCCESS;
 }
@@ -86,18 +87,18 @@ CPU_EXPORT ze_result_t zeMemGetFileDescriptorFromIpcHandleExp(ze_context_handle_
 CPU_EXPORT ze_result_t zeMemGetIpcHandleFromFileDescriptorExp(ze_context_handle_t context, uint64_t descriptor,
                                                               ze_ipc_mem_handle_t *ipc) {
   CPU_ENTER();
-  if (cpu_context_cast(context) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (ipc == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  CPU_REFUSE_IF(cpu_context_cast(context) == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(ipc == NULL, ERROR_INVALID_NULL_POINTER);
   size_t size = descriptor <= INT32_MAX ? cpu_share_size((int)descriptor) : 0;
   if (size == 0 || !cpu_share_export(CPU_USM, (int)descriptor, size, 0, 1, ipc->data))
-    return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+    return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "the file descriptor is none of exported memory");
   return ZE_RESULT_SUCCESS;
 }
 
 CPU_EXPORT ze_result_t zeMemPutIpcHandle(ze_context_handle_t context, ze_ipc_mem_handle_t ipc) {
   CPU_ENTER();
   (void)ipc; /* a handle holds nothing: the file goes with its allocation */
-  return cpu_context_cast(context) == NULL ? ZE_RESULT_ERROR_INVALID_NULL_HANDLE : ZE_RESULT_SUCCESS;
+  return cpu_context_cast(context) == NULL ? CPU_REFUSED(ERROR_INVALID_NULL_HANDLE, NULL) : ZE_RESULT_SUCCESS;
 }
 
 CPU_EXPORT ze_result_t zeMemOpenIpcHandle(ze_context_handle_t context_handle, ze_device_handle_t device_handle,
@@ -105,23 +106,24 @@ CPU_EXPORT ze_result_t zeMemOpenIpcHandle(ze_context_handle_t context_handle, ze
   CPU_ENTER();
   cpu_context *context = cpu_context_cast(context_handle);
   cpu_device *device = cpu_device_cast(device_handle);
-  if (context == NULL || device == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (flags > 0x3) return ZE_RESULT_ERROR_INVALID_ENUMERATION;
-  if (out == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
-  if (!cpu_context_has(context, device)) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  CPU_REFUSE_IF(context == NULL || device == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(flags > 0x3, ERROR_INVALID_ENUMERATION);
+  CPU_REFUSE_IF(out == NULL, ERROR_INVALID_NULL_POINTER);
+  if (!cpu_context_has(context, device))
+    return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "the device is none of the context");
   cpu_share_record record;
   int file = cpu_share_import(CPU_USM, ipc.data, &record);
-  if (file < 0) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  if (file < 0) return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "the handle is none that another process has exported");
   cpu_found found = cpu_usm_add(context, device, ZE_MEMORY_TYPE_DEVICE, record.size, 0);
   if (found.block == NULL) {
     close(file);
-    return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+    return CPU_REFUSED(ERROR_OUT_OF_HOST_MEMORY, NULL);
   }
   found.block->imported = true;
   found.block->file = file;
   if (!cpu_heap_map_file(&cpu_device_heap, found, file)) {
     cpu_usm_end(found, CPU_BLOCK_LIVE);
-    return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+    return CPU_REFUSED(ERROR_OUT_OF_HOST_MEMORY, NULL);
   }
   *out = (void *)found.base;
   return ZE_RESULT_SUCCESS;
@@ -130,10 +132,10 @@ CPU_EXPORT ze_result_t zeMemOpenIpcHandle(ze_context_handle_t context_handle, ze
 CPU_EXPORT ze_result_t zeMemCloseIpcHandle(ze_context_handle_t context_handle, const void *pointer) {
   CPU_ENTER();
   cpu_context *context = cpu_context_cast(context_handle);
-  if (context == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (pointer == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  CPU_REFUSE_IF(context == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(pointer == NULL, ERROR_INVALID_NULL_POINTER);
   cpu_found found = cpu_usm_find_own(context, pointer);
   if (found.block == NULL || !found.block->imported || !cpu_usm_end(found, CPU_BLOCK_LIVE))
-    return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+    return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "no imported memory of this context begins there");
   return ZE_RESULT_SUCCESS;
 }

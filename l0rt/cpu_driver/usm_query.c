@@ -10,8 +10,8 @@ CPU_EXPORT ze_result_t zeMemGetAllocProperties(ze_context_handle_t context_handl
                                                ze_device_handle_t *device) {
   CPU_ENTER();
   cpu_context *context = cpu_context_cast(context_handle);
-  if (context == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (pointer == NULL || properties == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  CPU_REFUSE_IF(context == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(pointer == NULL || properties == NULL, ERROR_INVALID_NULL_POINTER);
   cpu_found found = cpu_usm_find(pointer);
   cpu_mapping mapping;
   properties->type = ZE_MEMORY_TYPE_UNKNOWN;
@@ -41,15 +41,16 @@ CPU_EXPORT ze_result_t zeMemGetAddressRange(ze_context_handle_t context_handle, 
                                             size_t *size) {
   CPU_ENTER();
   cpu_context *context = cpu_context_cast(context_handle);
-  if (context == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (pointer == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  CPU_REFUSE_IF(context == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(pointer == NULL, ERROR_INVALID_NULL_POINTER);
   cpu_found found = cpu_usm_find(pointer);
   cpu_mapping mapping;
   if (found.block != NULL && found.block->context == context) {
     mapping.base = found.base;
     mapping.size = found.block->size;
   } else if (!cpu_reservation_find(context, pointer, &mapping) && !cpu_import_find(context, pointer, &mapping)) {
-    return cpu_knobs.neo_22_43 ? ZE_RESULT_ERROR_UNKNOWN : ZE_RESULT_ERROR_ADDRESS_NOT_FOUND;
+    return cpu_knobs.neo_22_43 ? CPU_REFUSED(ERROR_UNKNOWN, "it is no memory of this driver")
+                               : CPU_REFUSED(ERROR_ADDRESS_NOT_FOUND, NULL);
   }
   if (base != NULL) *base = (void *)mapping.base;
   if (size != NULL) *size = mapping.size;
@@ -60,13 +61,14 @@ static ze_result_t check_residency(ze_context_handle_t context_handle, ze_device
                                    const void *pointer, size_t size) {
   cpu_context *context = cpu_context_cast(context_handle);
   cpu_device *device = cpu_device_cast(device_handle);
-  if (context == NULL || device == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (pointer == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
-  if (!cpu_context_has(context, device)) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  CPU_REFUSE_IF(context == NULL || device == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(pointer == NULL, ERROR_INVALID_NULL_POINTER);
+  if (!cpu_context_has(context, device))
+    return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "the device is none of the context");
   cpu_mapping mapping;
   if (cpu_usm_find(pointer).block == NULL && !cpu_reservation_find(context, pointer, &mapping) &&
       !cpu_import_find(context, pointer, &mapping))
-    return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+    return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "it is no memory that the driver knows");
   return cpu_memory_check(pointer, size, false);
 }
 

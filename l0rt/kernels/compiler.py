@@ -373,7 +373,7 @@ def _without_body(work, imports):
     for name in imports:
         mangled = re.match(r"_Z(\d+)", name)
         plain = name[mangled.end() :][: int(mangled[1])] if mangled else name
-        if plain.startswith(("__", "intel_")):
+        if plain.startswith(("__", "intel_", "llvm.")):
             continue
         lines = ((shown, _declaration(plain, text.decode("utf-8", "replace"))) for shown, text in texts)
         shown, line = next(((shown, line) for shown, line in lines if line), (work.shown, None))

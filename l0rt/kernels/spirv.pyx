@@ -82,7 +82,6 @@ cdef extern from "spirv/describe.h" nogil:
         spirv_module* module
         spirv_parameter** parameters
         spirv_source source
-    const char* spirv_known_name(const char* mangled)
     uint32_t spirv_op(const spirv_module* module, uint32_t at)
     uint32_t spirv_length(const spirv_module* module, uint32_t at)
     uint32_t spirv_parameter_count(const spirv_module* module, const spirv_entry* entry)
@@ -179,7 +178,7 @@ ModuleBuildError
     cdef readonly dict constants        # SpecId -> Specialization
     cdef readonly tuple capabilities    # their numbers
     cdef readonly tuple version         # major, minor
-    cdef readonly tuple imports         # functions without a body that no driver is known to have
+    cdef readonly tuple imports         # functions that the module declares and has no body of
 
     def __cinit__(self, code, bint trusted=False):
         cdef spirv_description* d
@@ -226,7 +225,7 @@ cdef int Spirv_take(Spirv self, spirv_description* d) except -1:
         one = &module.ids[i]
         if one.has_spec_id and OpSpecConstantTrue <= one.op <= OpSpecConstant and one.value != NULL:
             self.constants[one.spec_id] = Specialization(NUMBERS.get(one.value.type.kind, "int"), one.value.type.size)
-        if one.op == OpFunction and one.linkage == LinkageImport + 1 and spirv_known_name(one.linkage_name) == NULL:
+        if one.op == OpFunction and one.linkage == LinkageImport + 1:
             imports.append(text(one.linkage_name))
     self.imports = tuple(imports)
     for i in range(module.entry_count):

@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 from l0rt.ze import table
 
+from helpers.process import run_python
+
 PATH = Path(__file__).with_name("basic.spv")
 
 
@@ -311,6 +313,22 @@ def test_a_launch_that_fails_is_told_of_once_and_the_device_goes_on(module, wait
     module["store"].launch(x, 2, groups=1, group_size=16, stream=stream)
     stream.synchronize()
     assert read(x, np.int32).tolist() == [2] * 16
+
+
+def test_a_launch_that_fails_prints_nothing_since_l0rt_raises_an_error():
+    """Other programs' launches print a line: test_failures.c."""
+    code = f"""
+import l0rt, l0rt.accelerator as acc
+module = l0rt.Module({str(PATH)!r})
+module["store"].launch(1 << 46, 1, groups=1, group_size=1)
+try:
+    acc.synchronize()
+except l0rt.KernelFaultError as e:
+    print("store" in str(e))
+module.close()
+"""
+    result = run_python(code, {"L0RT_DRIVER": "cpu", "L0RT_CPU_PROFILE": None, "L0RT_CPU_QUIET": None})
+    assert (result.returncode, result.stdout, result.stderr) == (0, "True\n", ""), result
 
 
 @pytest.mark.checks_data

@@ -150,4 +150,4 @@ def test_an_import_that_nothing_exports_is_named():
 def test_what_a_module_imports_is_known():
     assert Spirv(IMPORTS.read_bytes()).imports == ("twice",)
     assert Spirv(IMPORTS.with_name("exports.spv").read_bytes()).imports == ()
-    assert Spirv(PATH.with_name("zig.spv").read_bytes()).imports == (), "drivers have the atomics of OpenCL 1.x"
+    assert all("atomic_" in name for name in Spirv(PATH.with_name("zig.spv").read_bytes()).imports)

@@ -7,35 +7,77 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CHUNK = 64 << 10 };
+#include "spirv.h"
+
+enum { CHUNK = 64 << 10, LONG = CHUNK / 4 }; /* what is longer than LONG has a chunk of its own */
 
 struct spirv_chunk {
-  spirv_chunk *next;
+  spirv_chunk *next, **place; /* `place` points to the pointer to this chunk */
+  uint64_t size;
   _Alignas(16) char bytes[];
 };
+
+static _Atomic uint64_t limit = SPIRV_BUILD_MEMORY;
+
+void spirv_limit_memory(uint64_t bytes) { atomic_store(&limit, bytes); }
 
 static _Noreturn void exhausted(spirv_arena *arena) {
   arena->exhausted = true;
   spirv_refuse(arena, 0, "out of memory");
 }
 
-void *spirv_alloc(spirv_arena *arena, uint64_t count, uint64_t size) {
-  if (count > SPIRV_ARENA_LIMIT || size > SPIRV_ARENA_LIMIT || count * size > SPIRV_ARENA_LIMIT)
-    spirv_refuse(arena, 0, "the module needs too much memory to decode");
-  size_t bytes = (size_t)((count * size + 15) & ~(uint64_t)15);
-  if (bytes == 0) bytes = 16; /* zero bytes have an address too */
-  if ((size_t)(arena->end - arena->next) < bytes) {
-    size_t capacity = bytes > CHUNK / 4 ? bytes : CHUNK;
-    if (arena->total + capacity > SPIRV_ARENA_LIMIT)
-      spirv_refuse(arena, 0, "the module needs too much memory to decode");
-    spirv_chunk *chunk = calloc(1, sizeof(spirv_chunk) + capacity);
-    if (chunk == NULL) exhausted(arena);
-    arena->total += capacity;
+static _Noreturn void too_much(spirv_arena *arena) {
+  spirv_unsupported(
+      arena, 0, "it takes more than %llu MiB of memory to build: raise L0RT_CPU_BUILD_MEMORY, or call fewer functions",
+      (unsigned long long)(atomic_load(&limit) >> 20));
+}
+
+/* Returns the bytes of so many items; none have an address too. */
+static uint64_t bytes_of(spirv_arena *arena, uint64_t count, uint64_t size) {
+  uint64_t bytes;
+  if (__builtin_mul_overflow(count, size, &bytes) || bytes > atomic_load(&limit)) too_much(arena);
+  return bytes == 0 ? 16 : (bytes + 15) & ~(uint64_t)15;
+}
+
+static spirv_chunk *chunk_of(void *items) { return (spirv_chunk *)((char *)items - offsetof(spirv_chunk, bytes)); }
+
+/* A new chunk, or a longer one in the place of `old`. What it has more is zeroed. */
+static void *chunk_new(spirv_arena *arena, spirv_chunk *old, uint64_t size) {
+  uint64_t before = old == NULL ? 0 : old->size;
+  if (arena->total - before + size > atomic_load(&limit)) too_much(arena);
+  spirv_chunk *chunk = old == NULL ? calloc(1, sizeof(*chunk) + size) : realloc(old, sizeof(*chunk) + size);
+  if (chunk == NULL) exhausted(arena);
+  if (old != NULL) {
+    memset(chunk->bytes + before, 0, size - before);
+  } else {
     chunk->next = arena->chunks;
-    arena->chunks = chunk;
-    if (capacity == bytes) return chunk->bytes; /* a chunk of its own; the current chunk stays the current one */
-    arena->next = chunk->bytes;
-    arena->end = chunk->bytes + capacity;
+    chunk->place = &arena->chunks;
+  }
+  arena->total += size - before;
+  chunk->size = size;
+  *chunk->place = chunk;
+  if (chunk->next != NULL) chunk->next->place = &chunk->next;
+  return chunk->bytes;
+}
+
+void *spirv_alloc_alone(spirv_arena *arena, uint64_t count, uint64_t size) {
+  return chunk_new(arena, NULL, bytes_of(arena, count, size));
+}
+
+void spirv_free(spirv_arena *arena, void *items) {
+  spirv_chunk *chunk = chunk_of(items);
+  arena->total -= chunk->size;
+  *chunk->place = chunk->next;
+  if (chunk->next != NULL) chunk->next->place = chunk->place;
+  free(chunk);
+}
+
+void *spirv_alloc(spirv_arena *arena, uint64_t count, uint64_t size) {
+  uint64_t bytes = bytes_of(arena, count, size);
+  if (bytes > LONG) return chunk_new(arena, NULL, bytes);
+  if ((uint64_t)(arena->end - arena->next) < bytes) {
+    arena->next = chunk_new(arena, NULL, CHUNK);
+    arena->end = arena->next + CHUNK;
   }
   void *p = arena->next;
   arena->next += bytes;
@@ -49,7 +91,10 @@ char *spirv_copy_text(spirv_arena *arena, const char *text) {
 
 void *spirv_grow(spirv_arena *arena, void *items, uint32_t count, uint32_t *capacity, size_t size) {
   if (count < *capacity) return items;
-  *capacity = *capacity == 0 ? 8 : *capacity * 2;
+  if (*capacity > UINT32_MAX / 2) too_much(arena);
+  bool is_long = bytes_of(arena, *capacity, size) > LONG;
+  *capacity = *capacity == 0 ? 4 : *capacity * 2;
+  if (is_long) return chunk_new(arena, chunk_of(items), bytes_of(arena, *capacity, size));
   void *larger = spirv_alloc(arena, *capacity, size);
   if (count != 0) memcpy(larger, items, count * size);
   return larger;

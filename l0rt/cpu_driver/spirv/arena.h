@@ -8,14 +8,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { SPIRV_ARENA_LIMIT = 256 << 20 }; /* most bytes that one module may use; a module may be hostile */
-
 typedef struct spirv_chunk spirv_chunk;
 
 typedef struct {
   spirv_chunk *chunks;
   char *next, *end;
-  size_t total;
+  uint64_t total; /* bytes of its chunks; spirv_limit_memory sets how many there may be */
   jmp_buf out;     /* where spirv_refuse jumps to; set it before the first allocation */
   uint32_t offset; /* of what was refused, in bytes from the beginning of the module */
   bool exhausted;  /* the host has no memory left; the module is not at fault */
@@ -35,10 +33,16 @@ _Noreturn void spirv_refuse(spirv_arena *arena, uint32_t word, const char *forma
 _Noreturn void spirv_unsupported(spirv_arena *arena, uint32_t word, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* The same in a chunk of its own, which spirv_free may free before the others. */
+void *spirv_alloc_alone(spirv_arena *arena, uint64_t count, uint64_t size);
+void spirv_free(spirv_arena *arena, void *items);
+
 #define SPIRV_NEW(arena, type) ((type *)spirv_alloc(arena, 1, sizeof(type)))
 #define SPIRV_ARRAY(arena, type, count) ((type *)spirv_alloc(arena, count, sizeof(type)))
+#define SPIRV_TEMPORARY(arena, type, count) ((type *)spirv_alloc_alone(arena, count, sizeof(type)))
 
-/* Grows an array, so that `items` has capacity for one more. */
+/* Grows an array, so that `items` has capacity for one more. A long array moves, and its old memory is freed: pointers into
+ * it end. */
 void *spirv_grow(spirv_arena *arena, void *items, uint32_t count, uint32_t *capacity, size_t size);
 
 #endif

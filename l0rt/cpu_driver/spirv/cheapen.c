@@ -85,6 +85,7 @@ void ir_cheapen(ir_kernel *k) {
       if (insn->op == IR_NE && insn->a < known) test(&c, insn);
     }
   }
+  spirv_free(k->arena, c.makers);
 }
 
 /* A sum of what is the same in all lanes and of the product of a number and a constant, which nothing else uses. */
@@ -100,8 +101,8 @@ static void join_product(const ir_kernel *k, ir_insn *sum, ir_insn **makers, con
 }
 
 void ir_join_products(ir_kernel *k) {
-  ir_insn **makers = SPIRV_ARRAY(k->arena, ir_insn *, k->value_count); /* of the block only */
-  const uint32_t *uses = ir_uses(k);
+  ir_insn **makers = SPIRV_TEMPORARY(k->arena, ir_insn *, k->value_count); /* of the block only */
+  uint32_t *uses = ir_uses(k);
   for (uint32_t i = 0; i < k->order_count; i++) {
     ir_block *block = &k->blocks[k->order[i]];
     for (uint32_t n = 0; n < block->count; n++) {
@@ -111,5 +112,7 @@ void ir_join_products(ir_kernel *k) {
     }
     for (uint32_t n = 0; n < block->count; n++) makers[block->insns[n].result] = NULL;
   }
+  spirv_free(k->arena, makers);
+  spirv_free(k->arena, uses);
   ir_remove_unused(k);
 }

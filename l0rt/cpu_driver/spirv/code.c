@@ -14,7 +14,7 @@ enum {
 };
 
 typedef struct {
-  spirv_arena *arena;
+  spirv_arena *arena; /* of the code; the intermediate form has another, which ends when the code is made */
   ir_kernel *k;
   const spirv_handlers *handlers;
   spirv_code *code;
@@ -112,7 +112,7 @@ static uint32_t take_slot(coder *c, uint32_t lane) {
 
 static void give_slot(coder *c, uint32_t lane, uint32_t slot) {
   int size = size_class(spirv_lane_size[lane]);
-  c->free_slots[size] = spirv_grow(c->arena, c->free_slots[size], c->free_count[size], &c->free_capacity[size],
+  c->free_slots[size] = spirv_grow(c->k->arena, c->free_slots[size], c->free_count[size], &c->free_capacity[size],
                                    sizeof(uint32_t));
   c->free_slots[size][c->free_count[size]++] = slot;
 }
@@ -173,7 +173,7 @@ static bool is_masked(uint32_t op) {
  * the block has loaded for the lane before. So that must not share its register with others, which would be in it now. */
 static void keep_what_lasting_values_need(coder *c) {
   ir_kernel *k = c->k;
-  bool *needed = SPIRV_ARRAY(c->arena, bool, k->value_count);
+  bool *needed = SPIRV_ARRAY(k->arena, bool, k->value_count);
   for (uint32_t i = 0; i < k->order_count; i++) {
     ir_block *block = &k->blocks[k->order[i]];
     if (block->loop == IR_EXIT && !k->irreducible) continue;
@@ -245,15 +245,16 @@ static uint32_t wide_place(const coder *c, uint32_t value) {
 static void list_lasting(coder *c) {
   ir_kernel *k = c->k;
   spirv_code *code = c->code;
-  code->lasting = SPIRV_ARRAY(c->arena, spirv_lasting, 2 * (uint64_t)k->value_count);
+  uint32_t capacity = 0;
   for (uint32_t i = 1; i < k->value_count; i++) {
     const ir_value *v = &k->values[i];
     uint32_t size = spirv_lane_size[v->lane];
     bool made = v->varying && v->across && v->block != 0, wide = !v->varying && !v->constant && c->splat_lane[i] != 0;
-    if (made || wide)
-      code->lasting[code->lasting_count++] = (spirv_lasting){.place = made ? final_place(c, i) : wide_place(c, i),
-                                                             .size = size};
-    if (made || wide) code->lasting_bytes += size;
+    if (!made && !wide) continue;
+    code->lasting = spirv_grow(c->arena, code->lasting, code->lasting_count, &capacity, sizeof(spirv_lasting));
+    code->lasting[code->lasting_count++] = (spirv_lasting){.place = made ? final_place(c, i) : wide_place(c, i),
+                                                           .size = size};
+    code->lasting_bytes += size;
   }
 }
 
@@ -376,10 +377,12 @@ static void step_of(coder *c, ir_insn *insn) {
 static void constants(coder *c) {
   spirv_code *code = c->code;
   ir_kernel *k = c->k;
-  code->constants = SPIRV_ARRAY(c->arena, spirv_code_constant, k->value_count);
+  uint32_t capacity = 0;
   for (uint32_t i = 1; i < k->value_count; i++) {
     const ir_value *v = &k->values[i];
     if (!v->constant || v->place == 0) continue;
+    code->constants = spirv_grow(c->arena, code->constants, code->constant_count, &capacity,
+                                 sizeof(spirv_code_constant));
     code->constants[code->constant_count++] = (spirv_code_constant){
         .bits = v->bits, .place = v->place, .lane = v->lane, .wide = c->needs_wide[i] ? wide_place(c, i) : 0};
   }
@@ -392,7 +395,8 @@ static void printfs(coder *c) {
   for (uint32_t i = 0; i < k->printf_count; i++) {
     const ir_printf *from = &k->printfs[i];
     spirv_code_printf *to = &c->code->printfs[i];
-    to->arguments = from->arguments;
+    to->arguments = SPIRV_ARRAY(c->arena, uint8_t, from->argument_count);
+    if (from->argument_count != 0) memcpy(to->arguments, from->arguments, from->argument_count);
     to->argument_count = from->argument_count;
     to->component_count = from->component_count;
     to->places = SPIRV_ARRAY(c->arena, uint32_t, from->component_count);
@@ -489,9 +493,9 @@ const spirv_code *spirv_code_new(spirv_arena *arena, ir_kernel *k, const spirv_h
   ir_join_products(k); /* what is left of them in loops, and outside of addresses */
   ir_replace_phis(k);
   coder c = {.arena = arena, .k = k, .handlers = handlers, .code = SPIRV_NEW(arena, spirv_code)};
-  c.last_use = SPIRV_ARRAY(arena, uint32_t, k->value_count);
-  c.needs_wide = SPIRV_ARRAY(arena, bool, k->value_count);
-  c.splat_lane = SPIRV_ARRAY(arena, uint32_t, k->value_count);
+  c.last_use = SPIRV_ARRAY(k->arena, uint32_t, k->value_count);
+  c.needs_wide = SPIRV_ARRAY(k->arena, bool, k->value_count);
+  c.splat_lane = SPIRV_ARRAY(k->arena, uint32_t, k->value_count);
   survey(&c);
   keep_what_lasting_values_need(&c);
   for (uint32_t i = 1; i < k->value_count; i++) k->values[i].used |= c.needs_wide[i];

@@ -295,13 +295,15 @@ void spirv_variable_decode(spirv_module *m, uint32_t at) {
   variable->imported = id->linkage == LinkageImport + 1 && id->linkage_name != NULL;
   const spirv_type *type = variable->type;
   if (type->components == 0 && type->kind != TYPE_STRUCT) REFUSE(m, at, "the variable's type has no values");
-  if (w[3] == StorageUniformConstant || w[3] == StorageCrossWorkgroup) {
+  if (variable->builtin >= 0) {
+    /* The kernel makes it (lower_memory.c), whatever its storage class. */
+  } else if (w[3] == StorageUniformConstant || w[3] == StorageCrossWorkgroup) {
     uint64_t align = id->alignment > type->align ? id->alignment : type->align;
     if (align == 0 || align > MAX_ALIGNMENT || (align & (align - 1)) != 0) REFUSE(m, at, "alignment %u", id->alignment);
     if (!variable->imported) place(m, variable, align);
     if (spirv_length(m, at) == 5 && !variable->imported) initialize(m, at, variable, w[4]);
   } else if (w[3] == StorageInput) {
-    if (variable->builtin < 0) REFUSE(m, at, "an input variable without BuiltIn");
+    REFUSE(m, at, "an input variable without BuiltIn");
   } else if (w[3] == StorageFunction) {
     REFUSE(m, at, "a module-scope variable of storage class %u", w[3]);
   } else if (w[3] != StorageWorkgroup) {

@@ -149,18 +149,6 @@ spirv_parameter *spirv_parameters(spirv_module *m, const spirv_entry *entry) {
   return parameters;
 }
 
-/* ---- Imports ----------------------------------------------------------------------------------------------------- */
-
-const char *spirv_known_name(const char *mangled) {
-  if (strncmp(mangled, "_Z", 2) != 0) return NULL;
-  const char *p = mangled + 2;
-  while (*p >= '0' && *p <= '9') p++;
-  static const char *const known[] = {"atomic_", "atom_", "dot_4x8packed_", "dot_acc_sat", "dotDv4_"};
-  for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-    if (strncmp(p, known[i], strlen(known[i])) == 0) return p;
-  return NULL;
-}
-
 /* ---- A description ----------------------------------------------------------------------------------------------- */
 
 static bool read_module(spirv_description *d, const spirv_build *build) {

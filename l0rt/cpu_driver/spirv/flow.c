@@ -63,7 +63,7 @@ static void find_predecessors(ir_kernel *k) {
     }
     block->predecessor_count = kept;
   }
-  uint32_t *counts = SPIRV_ARRAY(k->arena, uint32_t, k->block_count);
+  uint32_t *counts = SPIRV_TEMPORARY(k->arena, uint32_t, k->block_count);
   for (uint32_t i = 0; i < k->order_count; i++)
     for (int s = 0; s < ir_successors(&k->blocks[k->order[i]]); s++) counts[k->blocks[k->order[i]].successor[s]]++;
   for (uint32_t i = 0; i < k->order_count; i++) {
@@ -75,6 +75,7 @@ static void find_predecessors(ir_kernel *k) {
       ir_block *to = &k->blocks[k->blocks[k->order[i]].successor[s]];
       if (to->phi_count == 0) to->predecessors[to->predecessor_count++] = k->order[i];
     }
+  spirv_free(k->arena, counts);
 }
 
 static uint32_t common(const ir_kernel *k, uint32_t a, uint32_t b) {
@@ -122,7 +123,7 @@ static uint32_t meet(const ir_kernel *k, uint32_t a, uint32_t b) {
  * take more rounds. If the result still changes after some rounds, or a loop has no end, nothing is known, and all
  * control flow counts as irregular. */
 static void find_ends(ir_kernel *k) {
-  bool changed = true, *known = SPIRV_ARRAY(k->arena, bool, k->block_count);
+  bool changed = true, *known = SPIRV_TEMPORARY(k->arena, bool, k->block_count);
   for (uint32_t rounds = 0; changed && rounds < 64; rounds++) {
     changed = false;
     for (uint32_t i = k->order_count; i-- > 0;) {
@@ -143,6 +144,7 @@ static void find_ends(ir_kernel *k) {
   }
   for (uint32_t i = 0; i < k->order_count; i++)
     if (changed || !known[k->order[i]]) k->irreducible = true;
+  spirv_free(k->arena, known);
 }
 
 static bool dominates(const ir_kernel *k, uint32_t a, uint32_t b) {
@@ -152,7 +154,7 @@ static bool dominates(const ir_kernel *k, uint32_t a, uint32_t b) {
 
 static void find_loops(walker *w) {
   ir_kernel *k = w->k;
-  uint32_t *mark = SPIRV_ARRAY(k->arena, uint32_t, k->block_count);
+  uint32_t *mark = SPIRV_TEMPORARY(k->arena, uint32_t, k->block_count);
   for (uint32_t i = 0; i < k->order_count; i++) k->blocks[k->order[i]].loop = IR_EXIT;
   uint64_t work = 0;
   for (uint32_t i = 0; i < k->order_count; i++) { /* outer headers first, so that inner ones remain */
@@ -182,12 +184,13 @@ static void find_loops(walker *w) {
       }
     }
   }
+  spirv_free(k->arena, mark);
 }
 
 void ir_find_order(ir_kernel *k) {
   walker w = {.k = k,
-              .stack = SPIRV_ARRAY(k->arena, uint32_t, k->block_count + 1),
-              .next = SPIRV_ARRAY(k->arena, uint32_t, k->block_count),
+              .stack = SPIRV_TEMPORARY(k->arena, uint32_t, k->block_count + 1),
+              .next = SPIRV_TEMPORARY(k->arena, uint32_t, k->block_count),
               .found = SPIRV_ARRAY(k->arena, uint32_t, k->block_count)};
   k->irreducible = false;
   walk(&w);
@@ -198,4 +201,6 @@ void ir_find_order(ir_kernel *k) {
   walk(&w);
   find_dominators(k);
   find_ends(k);
+  spirv_free(k->arena, w.stack);
+  spirv_free(k->arena, w.next);
 }

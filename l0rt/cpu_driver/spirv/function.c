@@ -20,7 +20,7 @@ static void find_block(spirv_module *m, spirv_function *f, uint32_t *at) {
     if (op == OpLabel || op == OpFunctionEnd || op == OpFunction || op == OpFunctionParameter)
       REFUSE(m, *at, "a block has no end");
     if (op == OpPhi && !phis) REFUSE(m, *at, "OpPhi must come first in a block");
-    phis = phis && (op == OpPhi || op == OpLine || op == OpNoLine);
+    phis = phis && (op == OpPhi || op == OpLine || op == OpNoLine || op == OpLoopControlINTEL);
     spirv_id *made = NULL;
     const spirv_instruction *known = spirv_grammar(op); /* NULL in a module that is trusted */
     if (known != NULL && known->pattern[0] == 'T') made = &m->ids[m->words[*at + 2]];

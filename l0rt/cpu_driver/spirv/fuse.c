@@ -105,4 +105,5 @@ void ir_fuse(ir_kernel *k) {
     block->count = f.count;
     block->capacity = f.capacity;
   }
+  spirv_free(k->arena, f.makers);
 }

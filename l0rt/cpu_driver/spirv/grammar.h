@@ -261,10 +261,13 @@
   X(AssumeTrueKHR, 5630, "i")                                                                                          \
   X(ExpectKHR, 5631, "TRii")                                                                                           \
   X(DecorateString, 5632, "in?#")                                                                                      \
+  X(LoopControlINTEL, 5887, "?#")                                                                                      \
   X(AliasDomainDeclINTEL, 5911, "R?i")                                                                                 \
   X(AliasScopeDeclINTEL, 5912, "Ri?i")                                                                                 \
   X(AliasScopeListDeclINTEL, 5913, "R?*")                                                                              \
   X(AtomicFAddEXT, 6035, "TRiiii")                                                                                     \
+  X(ConvertFToBF16INTEL, 6116, "TRi")                                                                                  \
+  X(ConvertBF16ToFINTEL, 6117, "TRi")                                                                                  \
   X(GroupIMulKHR, 6401, "TRini")                                                                                       \
   X(GroupFMulKHR, 6402, "TRini")                                                                                       \
   X(GroupBitwiseAndKHR, 6403, "TRini")                                                                                 \

@@ -35,10 +35,22 @@ static bool in_variables(const spirv_step *s, spirv_wave *w, const spirv_program
   return false;
 }
 
+/* What one work-item accesses may be in memory that is found in several parts. */
+static bool find_range(const spirv_step *s, spirv_wave *w, uint64_t address, uint64_t size, bool write, bool all) {
+  const spirv_memory *memory = &w->group->launch->memory;
+  uint64_t begin = 4096, end = UINT64_MAX, part = address;
+  int64_t shift = 0;
+  for (;;) {
+    if (memory->find != NULL && !memory->find(memory->context, part, write, &begin, &end, &shift)) return false;
+    if (end > begin && within(s, w, begin, end - begin, address, size, (uint64_t)shift)) return true;
+    if (!all || begin > address || end <= part) return false;
+    part = end;
+  }
+}
+
 bool spirv_reach_slowly(spirv_wave *w, const spirv_step *s, uint64_t address, uint64_t size, bool write, bool report,
                         uint32_t lane) {
   spirv_group *group = w->group;
-  const spirv_launch *launch = group->launch;
   const spirv_code *code = group->code;
   if (within(s, w, (uint64_t)(uintptr_t)group->local, group->local_bytes, address, size, 0)) return true;
   if (within(s, w, (uint64_t)(uintptr_t)w->private_memory, code->private_bytes * code->width, address, size, 0))
@@ -49,11 +61,7 @@ bool spirv_reach_slowly(spirv_wave *w, const spirv_step *s, uint64_t address, ui
   if (in_variables(s, w, program, address, size, write)) return true;
   for (uint32_t i = 0; i < program->other_count; i++)
     if (in_variables(s, w, program->others[i], address, size, write)) return true;
-  uint64_t begin = 4096, end = UINT64_MAX;
-  int64_t shift = 0;
-  const spirv_memory *memory = &launch->memory;
-  bool found = memory->find == NULL || memory->find(memory->context, address, write, &begin, &end, &shift);
-  if (found && end > begin && within(s, w, begin, end - begin, address, size, (uint64_t)shift)) return true;
+  if (find_range(s, w, address, size, write, report)) return true;
   if (report) {
     if (group->status == SPIRV_OK) {
       group->failed_address = address;

@@ -40,7 +40,7 @@ static uint32_t target_of(const ir_kernel *k, const uint32_t *made_in, ir_insn *
 
 void ir_hoist(ir_kernel *k) {
   if (k->irreducible) return;
-  uint32_t *made_in = SPIRV_ARRAY(k->arena, uint32_t, k->value_count), bytes = 0;
+  uint32_t *made_in = SPIRV_TEMPORARY(k->arena, uint32_t, k->value_count), bytes = 0;
   for (uint32_t i = 0; i < k->order_count; i++) {
     const ir_block *block = &k->blocks[k->order[i]];
     for (uint32_t p = 0; p < block->phi_count; p++) made_in[block->phis[p].result] = k->order[i];
@@ -62,4 +62,5 @@ void ir_hoist(ir_kernel *k) {
     }
     k->blocks[b].count = kept;
   }
+  spirv_free(k->arena, made_in);
 }

@@ -266,7 +266,7 @@
   X(ArbitraryFloatACosPiINTEL, 5876, "TRinnnnn") X(ArbitraryFloatATanINTEL, 5877, "TRinnnnn") \
   X(ArbitraryFloatATanPiINTEL, 5878, "TRinnnnn") X(ArbitraryFloatATan2INTEL, 5879, "TRininnnnn") \
   X(ArbitraryFloatPowINTEL, 5880, "TRininnnnn") X(ArbitraryFloatPowRINTEL, 5881, "TRininnnnn") \
-  X(ArbitraryFloatPowNINTEL, 5882, "TRininnnnn") X(LoopControlINTEL, 5887, "?#") X(FixedSqrtALTERA, 5923, "TRinnnnn") \
+  X(ArbitraryFloatPowNINTEL, 5882, "TRininnnnn") X(FixedSqrtALTERA, 5923, "TRinnnnn") \
   X(FixedRecipALTERA, 5924, "TRinnnnn") X(FixedRsqrtALTERA, 5925, "TRinnnnn") X(FixedSinALTERA, 5926, "TRinnnnn") \
   X(FixedCosALTERA, 5927, "TRinnnnn") X(FixedSinCosALTERA, 5928, "TRinnnnn") X(FixedSinPiALTERA, 5929, "TRinnnnn") \
   X(FixedCosPiALTERA, 5930, "TRinnnnn") X(FixedSinCosPiALTERA, 5931, "TRinnnnn") X(FixedLogALTERA, 5932, "TRinnnnn") \
@@ -284,8 +284,8 @@
   X(RayQueryGetIntersectionObjectToWorldKHR, 6031, "!") X(RayQueryGetIntersectionWorldToObjectKHR, 6032, "!") \
   X(TypeBufferSurfaceINTEL, 6086, "Rn") X(TypeStructContinuedINTEL, 6090, "?*") \
   X(ConstantCompositeContinuedINTEL, 6091, "?*") X(SpecConstantCompositeContinuedINTEL, 6092, "?*") \
-  X(CompositeConstructContinuedINTEL, 6096, "TR?*") X(ConvertFToBF16INTEL, 6116, "TRi") \
-  X(ConvertBF16ToFINTEL, 6117, "TRi") X(ControlBarrierArriveINTEL, 6142, "iii") \
+  X(CompositeConstructContinuedINTEL, 6096, "TR?*") \
+  X(ControlBarrierArriveINTEL, 6142, "iii") \
   X(ControlBarrierWaitINTEL, 6143, "iii") X(ArithmeticFenceEXT, 6145, "TRi") \
   X(TaskSequenceCreateALTERA, 6163, "TRinnnn") X(TaskSequenceAsyncALTERA, 6164, "i?*") \
   X(TaskSequenceGetALTERA, 6165, "TRi") X(TaskSequenceReleaseALTERA, 6166, "i") X(TypeTaskSequenceALTERA, 6199, "R") \

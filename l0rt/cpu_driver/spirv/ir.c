@@ -62,7 +62,7 @@ uint32_t *ir_operand(ir_insn *insn, int i) {
 }
 
 ir_insn **ir_makers(ir_kernel *k) {
-  ir_insn **makers = SPIRV_ARRAY(k->arena, ir_insn *, k->value_count);
+  ir_insn **makers = SPIRV_TEMPORARY(k->arena, ir_insn *, k->value_count);
   for (uint32_t i = 0; i < k->order_count; i++) {
     ir_block *block = &k->blocks[k->order[i]];
     for (uint32_t n = 0; n < block->count; n++) makers[block->insns[n].result] = &block->insns[n];
@@ -72,7 +72,7 @@ ir_insn **ir_makers(ir_kernel *k) {
 }
 
 uint32_t *ir_uses(ir_kernel *k) {
-  uint32_t *uses = SPIRV_ARRAY(k->arena, uint32_t, k->value_count);
+  uint32_t *uses = SPIRV_TEMPORARY(k->arena, uint32_t, k->value_count);
   for (uint32_t i = 0; i < k->order_count; i++) {
     const ir_block *block = &k->blocks[k->order[i]];
     for (uint32_t n = 0; n < block->count; n++)

@@ -238,6 +238,7 @@ typedef struct {
   uint32_t successor[2]; /* block numbers; END_JUMP and END_BARRIER have one */
   uint32_t at;           /* word of the terminator */
   uint32_t label, activation; /* of the block that it ends: its label, and the inlined call */
+  uint32_t begun;             /* the inlined call that it began in: it may go on in another */
   uint32_t *predecessors;
   uint32_t predecessor_count;
   uint32_t order; /* number in the code, from 1; 0: unreachable */
@@ -272,7 +273,6 @@ typedef struct {
   uint64_t private_bytes, local_bytes;
   ir_printf *printfs;
   uint32_t printf_count, printf_capacity;
-  uint32_t insn_total;
   uint32_t constants[IR_CONSTANTS]; /* a hash table, so that each constant is made once */
 } ir_kernel;
 
@@ -283,6 +283,7 @@ void ir_push(ir_kernel *k, ir_insn **insns, uint32_t *count, uint32_t *capacity,
 ir_insn *ir_append(ir_kernel *k, uint32_t block, ir_insn insn); /* valid until the next call */
 bool ir_has_effect(const ir_insn *insn); /* does it do more than make its result? */
 uint32_t *ir_operand(ir_insn *insn, int i); /* NULL past the last one */
+/* The caller frees what these return, by spirv_free. */
 ir_insn **ir_makers(ir_kernel *k); /* of each value that there is now: the instruction that makes it, or NULL */
 uint32_t *ir_uses(ir_kernel *k); /* of each value: how often it is used */
 int ir_successors(const ir_block *block); /* their number */

@@ -70,6 +70,7 @@ static void place_arguments(spirv_kernel *kernel, spirv_code *code) {
   code->argument_bytes = offset;
 }
 
+enum { LEAST_LOCAL = 1024 }; /* bytes */
 enum { WAVE_COST = 128 }; /* of beginning a group or a wave, in operations on lanes */
 
 /* How many operations a lane does, if that is known: there is no loop, and no step that takes longer the more it has
@@ -98,22 +99,23 @@ static void set_place(spirv_result *result, const spirv_kernel *kernel, uint32_t
   result->module = place.number;
 }
 
+static bool refused(spirv_kernel *kernel, const spirv_arena *arena) {
+  spirv_result *r = &kernel->failure;
+  uint32_t word = arena->offset / 4; /* 0: it is the kernel as a whole that is refused */
+  if (word == 0) word = spirv_program_base(kernel->program, kernel->module) + kernel->entry->at;
+  r->status = arena->exhausted ? SPIRV_OUT_OF_MEMORY : arena->unsupported ? SPIRV_UNSUPPORTED : SPIRV_BAD_KERNEL;
+  set_place(r, kernel, word);
+  spirv_place place = spirv_program_place(kernel->program, word);
+  snprintf(r->text, sizeof(r->text), "kernel %.40s: offset %s: %.150s%s", kernel->info.name,
+           spirv_program_tell_place(kernel->program, word).text, arena->text,
+           spirv_source_text(place.module, place.at).text);
+  return true;
+}
+
 static bool make_code(spirv_kernel *kernel) {
-  if (setjmp(kernel->arena.out) != 0) {
-    spirv_result *r = &kernel->failure;
-    uint32_t word = kernel->arena.offset / 4; /* 0: it is the kernel as a whole that is refused */
-    if (word == 0) word = spirv_program_base(kernel->program, kernel->module) + kernel->entry->at;
-    r->status = kernel->arena.exhausted     ? SPIRV_OUT_OF_MEMORY
-                : kernel->arena.unsupported ? SPIRV_UNSUPPORTED
-                                            : SPIRV_BAD_KERNEL;
-    set_place(r, kernel, word);
-    spirv_place place = spirv_program_place(kernel->program, word);
-    snprintf(r->text, sizeof(r->text), "kernel %.40s: offset %s: %.150s%s", kernel->info.name,
-             spirv_program_tell_place(kernel->program, word).text, kernel->arena.text,
-             spirv_source_text(place.module, place.at).text);
-    return false;
-  }
-  ir_kernel *k = spirv_lower(&kernel->arena, kernel->program, kernel->module, kernel->entry);
+  if (setjmp(kernel->drafts.out) != 0) return !refused(kernel, &kernel->drafts);
+  if (setjmp(kernel->arena.out) != 0) return !refused(kernel, &kernel->arena);
+  ir_kernel *k = spirv_lower(&kernel->drafts, kernel->program, kernel->module, kernel->entry);
   spirv_code *code = (spirv_code *)spirv_code_new(&kernel->arena, k, spirv_instruction_set(),
                                                   atomic_load(&chosen_width), kernel->info.subgroup_size);
   place_arguments(kernel, code);
@@ -129,7 +131,10 @@ bool spirv_kernel_prepare(const spirv_kernel *constant, spirv_result *result) {
   spirv_kernel *kernel = (spirv_kernel *)constant; /* only the lock, and what it protects, changes */
   if (atomic_load(&kernel->code) != NULL) return true;
   pthread_mutex_lock(&kernel->lock);
-  if (!kernel->failed && atomic_load(&kernel->code) == NULL) kernel->failed = !make_code(kernel);
+  if (!kernel->failed && atomic_load(&kernel->code) == NULL) {
+    kernel->failed = !make_code(kernel);
+    spirv_arena_free(&kernel->drafts);
+  }
   bool good = !kernel->failed;
   if (!good && result != NULL) *result = kernel->failure;
   pthread_mutex_unlock(&kernel->lock);
@@ -231,15 +236,18 @@ static void group_begin(spirv_group *g, const spirv_launch *launch) {
   for (uint32_t i = 0; i < g->wave_count; i++) memset(g->waves[i].ranges, 0, code->range_count * sizeof(spirv_range));
 }
 
+/* A kernel may reach as much as devices allocate: a power of two. Where its bounds are looked at, only what it asked for. */
 static uint64_t local_bytes_of(const spirv_launch *launch, const spirv_code *code) {
-  uint64_t local = code->local_bytes;
+  uint64_t local = code->local_bytes, rounded = LEAST_LOCAL;
   for (uint32_t i = 0; i < code->argument_count; i++)
     if (code->arguments[i].local) {
       uint64_t size = launch->local_sizes == NULL ? 0 : launch->local_sizes[i];
       if (size > SPIRV_MAX_LOCAL_BYTES) return UINT64_MAX;
       local = up(local) + size;
     }
-  return local;
+  if (local == 0 || local > SPIRV_MAX_LOCAL_BYTES || launch->exact || launch->races) return local;
+  while (rounded < local) rounded *= 2;
+  return rounded;
 }
 
 /* Takes the group that an earlier launch of the kernel has left, if it fits; otherwise makes one. */

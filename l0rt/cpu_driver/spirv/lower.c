@@ -2,6 +2,7 @@
 /* lower.c: turns a kernel of SPIR-V into the intermediate form: inlines calls, splits blocks, makes phis. */
 #include "lower.h"
 
+#include <math.h>
 #include <string.h>
 
 const spirv_type *lower_component(const spirv_type *type) { return type->kind == TYPE_VECTOR ? type->element : type; }
@@ -60,15 +61,16 @@ static const uint32_t *outside(lowering *l, uint32_t id) {
     if (l->map[id] == NULL) l->map[id] = constants(l, value);
     return l->map[id];
   }
-  uint32_t *address = SPIRV_ARRAY(l->arena, uint32_t, 1);
+  uint32_t *address = lower_input_address(l, id);
+  if (address != NULL) return address;
   if (i->op == OpVariable && i->variable->unsupported)
     UNSUPPORTED(l->m, l->at, "variable %s has storage class %u or an initial value that is not supported",
                 i->name == NULL ? "(without a name)" : i->name, i->variable->storage);
+  address = SPIRV_ARRAY(l->arena, uint32_t, 1);
   if (i->op == OpVariable && i->variable->storage == StorageWorkgroup) {
     address[0] = lower_local_address(l, i->variable);
     return address;
   }
-  if (i->op == OpVariable && i->variable->storage == StorageInput) return lower_input(l, i->variable);
   if (i->op == OpVariable) {
     uint64_t where = i->variable->address;
     if (i->variable->imported) {
@@ -98,21 +100,25 @@ static const uint32_t *outside(lowering *l, uint32_t id) {
   WRONG(l, "id %u is not a value", id);
 }
 
+void lower_dominated(lowering *l, uint32_t id) {
+  const spirv_id *i = &l->m->ids[id];
+  bool dominates = i->at < l->m->functions_at;
+  if (i->op == OpFunctionParameter) dominates = i->function == l->from->function;
+  else if (!dominates)
+    dominates = i->block != NULL && i->block->function == l->from->function && i->block->order != 0 &&
+                (i->block == l->from ? i->at < l->at : spirv_dominates(i->block, l->from));
+  if (!dominates) WRONG(l, "id %u is used where it is not made yet", id);
+}
+
 const uint32_t *lower_use(lowering *l, uint32_t id, const spirv_type **type) {
   if (id == 0 || id >= l->m->bound)
     WRONG(l, "id %u is outside the bound", id); /* an operand of an extended instruction may be a literal */
   const spirv_id *i = &l->m->ids[id];
   *type = spirv_type_of_value(l->m, l->at, id);
-  if ((*type)->kind == TYPE_POINTER && (*type)->storage == StorageInput && !l->takes_input)
-    WRONG(l, "a built-in variable can only be loaded");
   if (i->at < l->m->functions_at) return outside(l, id);
   if (i->op == OpFunction) UNSUPPORTED(l->m, l->at, "pointers to functions are not supported");
-  bool dominates;
-  if (i->op == OpFunctionParameter) dominates = i->function == l->from->function;
-  else
-    dominates = i->block != NULL && i->block->function == l->from->function && i->block->order != 0 &&
-                (i->block == l->from ? i->at < l->at : spirv_dominates(i->block, l->from));
-  if (!dominates || l->map[id] == NULL) WRONG(l, "id %u is used where it is not made yet", id);
+  lower_dominated(l, id);
+  if (l->map[id] == NULL && lower_input_address(l, id) == NULL) WRONG(l, "id %u is used where it is not made yet", id);
   return l->map[id];
 }
 
@@ -125,7 +131,6 @@ uint32_t lower_scalar(lowering *l, uint32_t id, const spirv_type **type) {
 void lower_define(lowering *l, uint32_t id, const uint32_t *values) { l->map[id] = (uint32_t *)values; }
 
 uint32_t lower_emit(lowering *l, ir_insn insn, spirv_lane result) {
-  if (++l->k->insn_total > MAX_INSNS) WRONG(l, "the kernel is too long");
   insn.result = ir_value_new(l->k, result);
   insn.at = lower_place(l);
   ir_append(l->k, l->block, insn);
@@ -149,10 +154,35 @@ uint32_t lower_convert(lowering *l, ir_op op, spirv_lane from, spirv_lane to, ui
   return lower_emit(l, (ir_insn){.op = (uint16_t)op, .lane = (uint8_t)from, .a = a}, to);
 }
 
-static uint32_t new_block(lowering *l) {
-  uint32_t block = ir_block_new(l->k);
+/* To a narrower float in a rounding mode: the nearest float, and one step back if it is on the wrong side. */
+uint32_t lower_round_float(lowering *l, spirv_lane from, spirv_lane to, uint32_t value, uint32_t rounding) {
+  uint32_t near = lower_convert(l, IR_CONVERT_F, from, to, value);
+  uint32_t back = lower_convert(l, IR_CONVERT_F, to, from, near), wrong;
+  double far = rounding == RoundingRTP ? HUGE_VAL : rounding == RoundingRTN ? -HUGE_VAL : 0;
+  if (rounding == RoundingRTP) {
+    wrong = lower_compare(l, IR_FOLT, from, back, value);
+  } else if (rounding == RoundingRTN) {
+    wrong = lower_compare(l, IR_FOLT, from, value, back);
+  } else {
+    uint32_t size = lower_op(l, IR_FABS, from, value, 0);
+    wrong = lower_compare(l, IR_FOLT, from, size, lower_op(l, IR_FABS, from, back, 0));
+  }
+  uint32_t towards = lower_real(l, to, far);
+  uint32_t step = lower_emit(
+      l, (ir_insn){.op = IR_MATH2, .lane = (uint8_t)to, .a = near, .b = towards, .extra = CL_nextafter}, to);
+  return lower_select(l, to, wrong, step, near);
+}
+
+/* The block goes on as this one of the module, of this inlined call. */
+static void go_on(lowering *l, uint32_t block, const spirv_block *from) {
   l->k->blocks[block].activation = l->activation;
-  l->k->blocks[block].label = l->from == NULL ? 0 : l->from->label;
+  l->k->blocks[block].label = from == NULL ? 0 : from->label;
+}
+
+static uint32_t new_block(lowering *l, const spirv_block *from) {
+  uint32_t block = ir_block_new(l->k);
+  l->k->blocks[block].begun = l->activation;
+  go_on(l, block, from);
   return block;
 }
 
@@ -172,7 +202,7 @@ static void branch(lowering *l, uint32_t condition, uint32_t yes, uint32_t no) {
 }
 
 void lower_barrier(lowering *l) {
-  uint32_t next = new_block(l);
+  uint32_t next = new_block(l, l->from);
   jump(l, next);
   l->k->blocks[l->block].end = END_BARRIER;
   l->k->barriers = true;
@@ -195,13 +225,42 @@ static void enter_module(lowering *l, const spirv_module *m) {
   l->map = l->maps[i];
 }
 
-/* The results of a call join in the block to which it returns. */
+/* The blocks that return from a call, and with what. */
 typedef struct {
-  uint32_t block, *blocks, **values, count, capacity;
-  const spirv_type *type;
+  uint32_t *blocks, **values, count, capacity;
 } way_back;
 
 static void inline_function(lowering *l, const spirv_function *f, uint32_t **arguments, way_back *back);
+
+/* Goes on behind a call: in the block that returns from it, if there is one, and otherwise in a block where all join.
+ * Returns the results. */
+static uint32_t *come_back(lowering *l, const way_back *back, const spirv_type *type) {
+  ir_kernel *k = l->k;
+  if (back->count == 1) {
+    l->block = back->blocks[0];
+    go_on(l, l->block, l->from);
+    return back->values[0];
+  }
+  uint32_t *results = lower_list(l, type);
+  l->block = new_block(l, l->from);
+  ir_block *block = &k->blocks[l->block];
+  block->predecessors = back->blocks;
+  block->predecessor_count = back->count;
+  for (uint32_t i = 0; i < back->count; i++) {
+    k->blocks[back->blocks[i]].end = END_JUMP;
+    k->blocks[back->blocks[i]].successor[0] = l->block;
+  }
+  block->phis = SPIRV_ARRAY(l->arena, ir_phi, type->components);
+  for (; block->phi_count < type->components; block->phi_count++) {
+    uint64_t offset, c = block->phi_count;
+    results[c] = ir_value_new(k, spirv_type_lane(spirv_leaf(type, c, &offset)));
+    ir_phi *phi = &block->phis[c];
+    *phi = (ir_phi){.result = results[c], .at = lower_place(l)};
+    phi->sources = SPIRV_ARRAY(l->arena, uint32_t, back->count);
+    for (uint32_t i = 0; i < back->count; i++) phi->sources[i] = back->values[i][c];
+  }
+  return results;
+}
 
 static void call(lowering *l, const uint32_t *w, uint32_t length) {
   const spirv_id *callee = &l->m->ids[w[3]];
@@ -230,7 +289,7 @@ static void call(lowering *l, const uint32_t *w, uint32_t length) {
     if (!same) WRONG(l, "the exported function %s has another type", name);
     f = exported->function;
   }
-  way_back back = {.type = f->type->element, .block = new_block(l)};
+  way_back back = {.count = 0};
   uint32_t at = l->at, activation = l->activation, **map = l->map;
   const spirv_block *from = l->from;
   if (there != here) enter_module(l, there);
@@ -240,30 +299,13 @@ static void call(lowering *l, const uint32_t *w, uint32_t length) {
   l->from = from;
   l->at = at;
   l->activation = activation;
-  l->block = back.block;
-  uint32_t *results = lower_list(l, back.type);
-  ir_block *block = &l->k->blocks[l->block];
-  for (uint32_t c = 0; c < back.type->components; c++) {
-    uint64_t offset;
-    results[c] = ir_value_new(l->k, spirv_type_lane(spirv_leaf(back.type, c, &offset)));
-    block->phis = spirv_grow(l->arena, block->phis, block->phi_count, &block->phi_capacity, sizeof(ir_phi));
-    ir_phi *phi = &block->phis[block->phi_count++];
-    phi->result = results[c];
-    phi->at = lower_place(l);
-    phi->sources = SPIRV_ARRAY(l->arena, uint32_t, back.count + 1);
-    for (uint32_t i = 0; i < back.count; i++) phi->sources[i] = back.values[i][c];
-  }
-  block->predecessors = back.blocks;
-  block->predecessor_count = back.count;
+  uint32_t *results = come_back(l, &back, f->type->element);
   lower_define(l, w[2], results);
 }
 
-static void come_back(lowering *l, way_back *back, uint32_t *values) {
-  if (back == NULL) {
-    l->k->blocks[l->block].end = END_RETURN;
-    return;
-  }
-  jump(l, back->block);
+static void end_call(lowering *l, way_back *back, uint32_t *values) {
+  l->k->blocks[l->block].end = END_RETURN; /* for now, if it is an inlined call */
+  if (back == NULL) return;
   uint32_t capacity = back->capacity;
   back->blocks = spirv_grow(l->arena, back->blocks, back->count, &capacity, sizeof(uint32_t));
   back->values = spirv_grow(l->arena, back->values, back->count, &back->capacity, sizeof(uint32_t *));
@@ -292,7 +334,7 @@ static void terminator(lowering *l, const spirv_block *from, const uint32_t *sta
         uint64_t bits = wide == 2 ? literal[0] | (uint64_t)literal[1] << 32 : literal[0];
         if (type->width < 32) bits &= (1u << type->width) - 1;
         uint32_t hit = lower_compare(l, IR_EQ, lane, selector, lower_number(l, lane, bits));
-        uint32_t next = new_block(l);
+        uint32_t next = new_block(l, from);
         branch(l, hit, TARGET(i), next);
         l->block = next;
       }
@@ -301,12 +343,12 @@ static void terminator(lowering *l, const spirv_block *from, const uint32_t *sta
     }
     case OpReturn:
       if (from->function->type->element->kind != TYPE_VOID) WRONG(l, "a return without a value");
-      come_back(l, back, NULL);
+      end_call(l, back, NULL);
       break;
     case OpReturnValue: {
       const uint32_t *values = lower_use(l, w[1], &type);
       if (type != from->function->type->element) WRONG(l, "the value returned has another type");
-      come_back(l, back, (uint32_t *)values);
+      end_call(l, back, (uint32_t *)values);
       break;
     }
     case OpUnreachable: l->k->blocks[l->block].end = END_TRAP; break;
@@ -320,6 +362,7 @@ static void begin_phi(lowering *l, const uint32_t *w, uint32_t length) {
   const spirv_type *type = spirv_type_of(l->m, l->at, w[1]);
   if (length % 2 == 0) WRONG(l, "a value without a block");
   if (type->components == 0) WRONG(l, "a phi of a type without values");
+  if (l->from->order == 1) WRONG(l, "a phi in the first block of a function");
   uint32_t *values = lower_list(l, type);
   for (uint32_t c = 0; c < type->components; c++) {
     uint64_t offset;
@@ -334,32 +377,30 @@ static void begin_phi(lowering *l, const uint32_t *w, uint32_t length) {
 /* Finds the predecessors of each block of this inlined call. Phis find their sources by the labels of predecessors. */
 static void finish_phis(lowering *l, const spirv_function *f, const uint32_t *starts, uint32_t first) {
   ir_kernel *k = l->k;
-  uint32_t *counts = SPIRV_ARRAY(l->arena, uint32_t, k->block_count);
+  if (f->order_count == 1) return;
+  uint32_t *counts = SPIRV_TEMPORARY(l->arena, uint32_t, k->block_count - first);
   for (int pass = 0; pass < 2; pass++) {
-    for (uint32_t b = first; b < k->block_count; b++) {
+    /* The first block may be one of the caller's, which goes on here. Where there is a branch to began here. */
+    for (uint32_t b = starts[1]; b < k->block_count; b = b < first ? first : b + 1) {
       if (k->blocks[b].activation != l->activation) continue;
       for (int s = 0; s < ir_successors(&k->blocks[b]); s++) {
         ir_block *to = &k->blocks[k->blocks[b].successor[s]];
-        if (to->activation != l->activation) continue;
-        if (pass == 0) counts[k->blocks[b].successor[s]]++;
+        if (to->begun != l->activation) continue;
+        if (pass == 0) counts[k->blocks[b].successor[s] - first]++;
         else to->predecessors[to->predecessor_count++] = b;
       }
     }
-    if (pass == 1) break;
-    for (uint32_t i = 1; i <= f->order_count; i++)
-      k->blocks[starts[i]].predecessors = SPIRV_ARRAY(l->arena, uint32_t, counts[starts[i]] + 1);
-    for (uint32_t b = first; b < k->block_count; b++)
-      if (k->blocks[b].predecessors == NULL && counts[b] != 0)
-        k->blocks[b].predecessors = SPIRV_ARRAY(l->arena, uint32_t, counts[b]);
+    for (uint32_t b = first; pass == 0 && b < k->block_count; b++)
+      if (counts[b - first] != 0) k->blocks[b].predecessors = SPIRV_ARRAY(l->arena, uint32_t, counts[b - first]);
   }
-  for (uint32_t i = 1; i <= f->order_count; i++) {
+  spirv_free(l->arena, counts);
+  for (uint32_t i = 2; i <= f->order_count; i++) {
     uint32_t next = 0;
     for (l->at = f->order[i - 1]->first; l->at < f->order[i - 1]->terminator; l->at += spirv_length(l->m, l->at)) {
       const uint32_t *w = l->m->words + l->at;
-      if (spirv_op(l->m, l->at) != OpPhi) {
-        if (spirv_op(l->m, l->at) == OpLine || spirv_op(l->m, l->at) == OpNoLine) continue;
-        break;
-      }
+      uint32_t op = spirv_op(l->m, l->at);
+      if (op == OpLine || op == OpNoLine || op == OpLoopControlINTEL) continue;
+      if (op != OpPhi) break;
       const spirv_type *type = spirv_type_of(l->m, l->at, w[1]), *source_type;
       for (uint32_t c = 0; c < type->components; c++)
         k->blocks[starts[i]].phis[next + c].sources = SPIRV_ARRAY(l->arena, uint32_t,
@@ -389,6 +430,7 @@ static void instruction(lowering *l, uint32_t op, const uint32_t *w, uint32_t le
     case OpNoLine:
     case OpLoopMerge:
     case OpSelectionMerge:
+    case OpLoopControlINTEL:
     case OpLifetimeStart:
     case OpLifetimeStop:
     case OpAssumeTrueKHR: return;
@@ -415,15 +457,10 @@ static void inline_function(lowering *l, const spirv_function *f, uint32_t **arg
   if (++l->depth > MAX_DEPTH) WRONG(l, "calls are nested too deeply, or recursive");
   for (uint64_t i = 0; i < f->type->count; i++) lower_define(l, f->parameters[i], arguments[i]);
   uint32_t first = l->k->block_count, *starts = SPIRV_ARRAY(l->arena, uint32_t, f->order_count + 1);
-  uint32_t before = l->block;
   l->activation = ++l->activations;
-  for (uint32_t i = 0; i < f->order_count; i++) {
-    l->from = f->order[i];
-    starts[i + 1] = new_block(l);
-  }
-  if (l->k->block_count > MAX_INSNS) WRONG(l, "the kernel is too long");
-  l->block = before;
-  jump(l, starts[1]);
+  starts[1] = l->block; /* which goes on as the first block of the function */
+  go_on(l, l->block, f->order[0]);
+  for (uint32_t i = 1; i < f->order_count; i++) starts[i + 1] = new_block(l, f->order[i]);
   for (uint32_t i = 0; i < f->order_count; i++) {
     l->from = f->order[i];
     l->block = starts[i + 1];
@@ -522,11 +559,14 @@ ir_kernel *spirv_lower(spirv_arena *arena, struct spirv_program *program, const 
   if (e->refusal != NULL) UNSUPPORTED(l->m, e->refusal_at, "%s", e->refusal);
   ir_value_new(l->k, LANE_BOOL); /* value 0 is none */
   const spirv_function *f = m->ids[e->function].function;
-  l->block = new_block(l);
+  l->block = new_block(l, NULL);
   if (f->block_count == 0) WRONG(l, "the entry point %s has no body", e->name);
   if (f->type->element->kind != TYPE_VOID) WRONG(l, "the entry point %s returns a value", e->name);
   uint32_t **arguments = SPIRV_ARRAY(arena, uint32_t *, f->type->count + 1);
   parameters(l, f, arguments);
+  uint32_t entry = new_block(l, NULL); /* block 0 stays the one before all others: what dominates them is added to it */
+  jump(l, entry);
+  l->block = entry;
   inline_function(l, f, arguments, NULL);
   own_copies(l, f);
   return l->k;

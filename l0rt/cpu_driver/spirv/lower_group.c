@@ -103,6 +103,7 @@ bool lower_known_function(lowering *l, const char *name, const uint32_t *w, uint
   };
   const char *p = spirv_known_name(name);
   if (p == NULL) return false;
+  if (p == name) return lower_llvm_function(l, name, w, length);
   if (lower_dot_function(l, p, w, length)) return true;
   if (strncmp(p, "atomic_", 7) == 0) p += 7;
   else if (strncmp(p, "atom_", 5) == 0) p += 5;

@@ -280,6 +280,33 @@ static bool bitcast(lowering *l, const uint32_t *w) {
   return true;
 }
 
+uint32_t lower_brain_float(lowering *l, bool widens, uint32_t a) {
+  uint32_t half = lower_number(l, LANE_I32, 16), one = lower_number(l, LANE_I32, 1);
+  if (widens) {
+    uint32_t bits = lower_op(l, IR_SHL, LANE_I32, lower_convert(l, IR_CONVERT_U, LANE_I16, LANE_I32, a), half);
+    return lower_convert(l, IR_BITS, LANE_I32, LANE_F32, bits);
+  }
+  uint32_t bits = lower_convert(l, IR_BITS, LANE_F32, LANE_I32, a);
+  uint32_t odd = lower_op(l, IR_AND, LANE_I32, lower_op(l, IR_LSHR, LANE_I32, bits, half), one);
+  uint32_t up = lower_op(l, IR_ADD, LANE_I32, odd, lower_number(l, LANE_I32, 0x7fff));
+  uint32_t quiet = lower_op(l, IR_OR, LANE_I32, bits, lower_number(l, LANE_I32, 1 << 22));
+  uint32_t nearest = lower_op(l, IR_ADD, LANE_I32, bits, up);
+  bits = lower_select(l, LANE_I32, lower_compare(l, IR_ISNAN, LANE_F32, a, 0), quiet, nearest);
+  return lower_convert(l, IR_CONVERT_U, LANE_I32, LANE_I16, lower_op(l, IR_LSHR, LANE_I32, bits, half));
+}
+
+static bool brain_floats(lowering *l, bool widens, const uint32_t *w) {
+  const spirv_type *type = result_type(l, w[1], widens ? REAL : INTEGER);
+  spirv_lane lane, to = spirv_type_lane(lower_component(type));
+  const uint32_t *a = numbers(l, w[3], widens ? INTEGER : REAL, type->components, &lane);
+  if (lane != (widens ? LANE_I16 : LANE_F32) || to != (widens ? LANE_F32 : LANE_I16))
+    WRONG(l, "a conversion between others than floats and integers of 16 bits");
+  uint32_t *values = lower_list(l, type);
+  for (uint64_t i = 0; i < type->components; i++) values[i] = lower_brain_float(l, widens, a[i]);
+  lower_define(l, w[2], values);
+  return true;
+}
+
 static bool select_value(lowering *l, const uint32_t *w) {
   const spirv_type *type = spirv_type_of(l->m, l->at, w[1]), *kind, *a_type, *b_type;
   const uint32_t *condition = lower_use(l, w[3], &kind);
@@ -505,7 +532,9 @@ bool lower_value_instruction(lowering *l, uint32_t op, const uint32_t *w, uint32
     case OpFConvert:
     case OpSatConvertSToU:
     case OpSatConvertUToS: return convert(l, op, w);
-    case OpBitcast: return bitcast(l, w);
+    case OpConvertFToBF16INTEL:
+    case OpConvertBF16ToFINTEL: return brain_floats(l, op == OpConvertBF16ToFINTEL, w);
+    case OpBitcast: return lower_is_input(l, w) || bitcast(l, w);
     case OpSelect: return select_value(l, w);
     case OpCompositeConstruct:
     case OpCompositeExtract:
@@ -552,23 +581,4 @@ bool lower_value_instruction(lowering *l, uint32_t op, const uint32_t *w, uint32
     case OpCopyLogical: UNSUPPORTED(l->m, l->at, "OpCopyLogical is not supported");
     default: return false;
   }
-}
-
-/* To a narrower float in a rounding mode: the nearest float, and one step back if it is on the wrong side. */
-uint32_t lower_round_float(lowering *l, spirv_lane from, spirv_lane to, uint32_t value, uint32_t rounding) {
-  uint32_t near = lower_convert(l, IR_CONVERT_F, from, to, value);
-  uint32_t back = lower_convert(l, IR_CONVERT_F, to, from, near), wrong;
-  double far = rounding == RoundingRTP ? HUGE_VAL : rounding == RoundingRTN ? -HUGE_VAL : 0;
-  if (rounding == RoundingRTP) {
-    wrong = lower_compare(l, IR_FOLT, from, back, value);
-  } else if (rounding == RoundingRTN) {
-    wrong = lower_compare(l, IR_FOLT, from, value, back);
-  } else {
-    uint32_t size = lower_op(l, IR_FABS, from, value, 0);
-    wrong = lower_compare(l, IR_FOLT, from, size, lower_op(l, IR_FABS, from, back, 0));
-  }
-  uint32_t towards = lower_real(l, to, far);
-  uint32_t step = lower_emit(
-      l, (ir_insn){.op = IR_MATH2, .lane = (uint8_t)to, .a = near, .b = towards, .extra = CL_nextafter}, to);
-  return lower_select(l, to, wrong, step, near);
 }

@@ -306,7 +306,7 @@ spirv_module *spirv_module_new(spirv_arena *arena, const spirv_build *build, uin
   m->build = build;
   m->binary = binary;
   m->spec_used = spec_used;
-  if (binary->size > SPIRV_ARENA_LIMIT / 4) UNSUPPORTED(m, 0, "a module of %zu bytes", binary->size);
+  if (binary->size > UINT32_MAX) UNSUPPORTED(m, 0, "a module of %zu bytes", binary->size);
   if (binary->size < HEADER * 4 || binary->size % 4 != 0)
     REFUSE(m, (uint32_t)(binary->size / 4), "a module must have whole words, and at least %d, got %zu bytes", HEADER,
            binary->size);

@@ -51,6 +51,7 @@ struct spirv_type {
   const spirv_type *element;  /* of vectors, arrays, pointers (once known); of functions: the result */
   const spirv_type **members; /* of structures; of functions: the parameters */
   uint64_t *offsets;          /* of members, in bytes */
+  spirv_type *pointers, *next_pointer; /* the types of pointers to this one; of a pointer: the next of them */
 };
 
 /* The scalars of a constant: integers zero-extended, floats as bits, booleans as 0 or 1, pointers as addresses. */
@@ -165,11 +166,6 @@ bool spirv_is_for_tools(const char *set);
 
 /* check.c: refuses what is not valid although each instruction by itself is: operands of other kinds or types. */
 void spirv_check(spirv_module *m);
-
-/* describe.c */
-/* The atomics of OpenCL 1.x and dot products, which the engine knows by name (lower_group.c, lower_dot.c), so no module
- * needs to export them: what follows _Z and the length in the name of one; else NULL. */
-const char *spirv_known_name(const char *mangled);
 
 /* type.c */
 void spirv_type_decode(spirv_module *m, uint32_t at);

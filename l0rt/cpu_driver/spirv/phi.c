@@ -158,8 +158,8 @@ static void make_whole(mover *m, uint32_t from, uint32_t count) {
 static void find_makers(mover *m) {
   ir_kernel *k = m->k;
   m->uses = ir_uses(k);
-  m->maker_block = SPIRV_ARRAY(k->arena, uint32_t, m->known);
-  m->maker_place = SPIRV_ARRAY(k->arena, uint32_t, m->known);
+  m->maker_block = SPIRV_TEMPORARY(k->arena, uint32_t, m->known);
+  m->maker_place = SPIRV_TEMPORARY(k->arena, uint32_t, m->known);
   for (uint32_t i = 0; i < k->order_count; i++) {
     const ir_block *block = &k->blocks[k->order[i]];
     for (uint32_t n = 0; n < block->count; n++) {
@@ -172,7 +172,7 @@ static void find_makers(mover *m) {
 void ir_replace_phis(ir_kernel *k) {
   split_edges(k);
   ir_find_order(k);
-  mover m = {.k = k, .known = k->value_count, .readers = SPIRV_ARRAY(k->arena, uint32_t, k->value_count)};
+  mover m = {.k = k, .known = k->value_count, .readers = SPIRV_TEMPORARY(k->arena, uint32_t, k->value_count)};
   find_makers(&m);
   for (uint32_t i = 0; i < k->order_count; i++) {
     uint32_t b = k->order[i];
@@ -185,4 +185,8 @@ void ir_replace_phis(ir_kernel *k) {
       make_whole(&m, from, count);
     }
   }
+  spirv_free(k->arena, m.readers);
+  spirv_free(k->arena, m.uses);
+  spirv_free(k->arena, m.maker_block);
+  spirv_free(k->arena, m.maker_place);
 }

@@ -121,6 +121,17 @@ static void describe_kernel(spirv_program *program, spirv_module *m, spirv_entry
   }
 }
 
+const char *spirv_known_name(const char *mangled) {
+  if (spirv_is_llvm_function(mangled)) return mangled;
+  if (strncmp(mangled, "_Z", 2) != 0) return NULL;
+  const char *p = mangled + 2;
+  while (*p >= '0' && *p <= '9') p++;
+  static const char *const known[] = {"atomic_", "atom_", "dot_4x8packed_", "dot_acc_sat", "dotDv4_"};
+  for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+    if (strncmp(p, known[i], strlen(known[i])) == 0) return p;
+  return NULL;
+}
+
 static void collect_names(spirv_program *program) {
   uint32_t ids = 0;
   for (uint32_t i = 0; i < program->module_count; i++) ids += program->modules[i]->bound;

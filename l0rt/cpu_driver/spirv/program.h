@@ -19,6 +19,7 @@ struct spirv_kernel {
   pthread_mutex_t lock; /* held while the code is made */
   struct spirv_code *_Atomic code;
   spirv_arena arena; /* of the code */
+  spirv_arena drafts; /* of the intermediate form, while the code is made */
   spirv_result failure; /* why there is no code */
   bool failed;
   struct spirv_group *_Atomic idle; /* memory of one thread, kept for the next launch */
@@ -50,6 +51,12 @@ struct spirv_program {
 /* Finds the function or variable that an import names, in any of the modules; NULL: no module exports it. */
 const spirv_id *spirv_program_find(const struct spirv_program *program, const char *name, uint32_t op,
                                    const spirv_module **module);
+/* The atomics of OpenCL 1.x, dot products and LLVM's own functions, which the engine knows by name (lower_group.c,
+ * lower_dot.c, lower_llvm.c), so no module needs to export them: what follows _Z and the length in the name of one, or the
+ * name itself of LLVM's; else NULL. */
+bool spirv_is_llvm_function(const char *name);
+const char *spirv_known_name(const char *mangled);
+
 /* Where an instruction stands. The code of a kernel has its word as if the modules, in their order, were one. */
 typedef struct {
   const spirv_module *module;

@@ -32,16 +32,33 @@ static void rename_predecessor(ir_kernel *k, uint32_t block, uint32_t from, uint
     if (k->blocks[block].predecessors[p] == from) k->blocks[block].predecessors[p] = to;
 }
 
+/* So that what is appended to the block moves nothing. */
+static void reserve(ir_kernel *k, uint32_t block, uint32_t count) {
+  ir_block *b = &k->blocks[block];
+  if (count <= b->capacity) return;
+  ir_insn *insns = SPIRV_ARRAY(k->arena, ir_insn, count);
+  if (b->count != 0) memcpy(insns, b->insns, b->count * sizeof(*insns));
+  b->insns = insns;
+  b->capacity = count;
+}
+
 static void append_all(ir_kernel *k, uint32_t to, uint32_t from) {
   for (uint32_t i = 0; i < k->blocks[from].count; i++) ir_append(k, to, k->blocks[from].insns[i]);
   k->blocks[from].count = 0;
 }
 
-static bool join_next(simplifier *s, uint32_t b) {
+/* The block that only this one jumps to; 0: there is none. */
+static uint32_t follower(const ir_kernel *k, uint32_t b) {
+  const ir_block *block = &k->blocks[b];
+  uint32_t next = block->successor[0];
+  return block->end == END_JUMP && next != b && only_from(k, next, b) ? next : 0;
+}
+
+static bool join_next(simplifier *s, uint32_t b, uint32_t most) {
   ir_kernel *k = s->k;
   ir_block *block = &k->blocks[b];
-  uint32_t next = block->successor[0];
-  if (block->end != END_JUMP || next == b || next == 0 || !only_from(k, next, b)) return false;
+  uint32_t next = follower(k, b);
+  if (next == 0 || k->blocks[next].count > most || block->count > most - k->blocks[next].count) return false;
   drop_single_phis(s, &k->blocks[next]);
   append_all(k, b, next);
   ir_block *gone = &k->blocks[next];
@@ -53,6 +70,16 @@ static bool join_next(simplifier *s, uint32_t b) {
   gone->end = END_RETURN;
   gone->order = 0;
   return true;
+}
+
+/* Joins a block with all that follow it. Of several that are joined the first comes first, so that each instruction moves
+ * once: the inlined calls of a kernel may be some ten thousand. */
+static void join_all(simplifier *s, uint32_t b) {
+  ir_kernel *k = s->k;
+  uint32_t total = k->blocks[b].count;
+  for (uint32_t next = follower(k, b); next != 0; next = follower(k, next)) total += k->blocks[next].count;
+  reserve(k, b, total);
+  while (join_next(s, b, UINT32_MAX)) continue;
 }
 
 /* Is the block pure and short, with the branch as only predecessor, and with one successor? */
@@ -140,17 +167,20 @@ static void rewrite(simplifier *s) {
 void ir_simplify(ir_kernel *k) {
   /* Each selection makes one value for an existing phi, so twice the number of values is enough. */
   simplifier s = {.k = k, .most = k->value_count * 2};
-  s.alias = SPIRV_ARRAY(k->arena, uint32_t, s.most);
+  s.alias = SPIRV_TEMPORARY(k->arena, uint32_t, s.most);
   bool changed = true;
   while (changed) {
     changed = false;
     for (uint32_t i = k->order_count; i-- > 0;) {
       uint32_t b = k->order[i];
       if (k->blocks[b].order == 0) continue;
-      while (join_next(&s, b) || select_branch(&s, b)) changed = true;
+      while (join_next(&s, b, SHORT) || select_branch(&s, b)) changed = true; /* a longer block is no arm */
     }
   }
+  for (uint32_t i = 0; i < k->order_count; i++)
+    if (k->blocks[k->order[i]].order != 0) join_all(&s, k->order[i]);
   rewrite(&s);
+  spirv_free(k->arena, s.alias);
 }
 
 /* A load whose value is unused may be removed, and so may a collective of a sub-group. */
@@ -160,10 +190,10 @@ static bool must_stay(const ir_insn *insn) {
 
 /* Marks what effects and branches need, and what those values need. The rest is removed. */
 void ir_remove_unused(ir_kernel *k) {
-  uint32_t *stack = SPIRV_ARRAY(k->arena, uint32_t, k->value_count + 1), depth = 0;
-  ir_insn **maker = SPIRV_ARRAY(k->arena, ir_insn *, k->value_count);
-  ir_phi **phi_maker = SPIRV_ARRAY(k->arena, ir_phi *, k->value_count);
-  uint32_t *sources = SPIRV_ARRAY(k->arena, uint32_t, k->value_count);
+  uint32_t *stack = SPIRV_TEMPORARY(k->arena, uint32_t, k->value_count + 1), depth = 0;
+  ir_insn **maker = SPIRV_TEMPORARY(k->arena, ir_insn *, k->value_count);
+  ir_phi **phi_maker = SPIRV_TEMPORARY(k->arena, ir_phi *, k->value_count);
+  uint32_t *sources = SPIRV_TEMPORARY(k->arena, uint32_t, k->value_count);
 #define NEED(v)                                                                                                        \
   do {                                                                                                                 \
     uint32_t v_ = (v);                                                                                                 \
@@ -210,4 +240,8 @@ void ir_remove_unused(ir_kernel *k) {
       if (k->values[block->phis[p].result].used) block->phis[kept++] = block->phis[p];
     block->phi_count = kept;
   }
+  spirv_free(k->arena, stack);
+  spirv_free(k->arena, maker);
+  spirv_free(k->arena, phi_maker);
+  spirv_free(k->arena, sources);
 }

@@ -23,7 +23,9 @@ enum {
   SPIRV_MAX_COOPERATIVE_GROUPS = 64,
   SPIRV_SUBGROUP_SIZE = 32,      /* if the kernel requires none; it may require 8, 16 or 32 */
   SPIRV_PRINT_BYTES = 1 << 20, /* so much text of printf is kept of a launch; the rest is dropped */
-  SPIRV_MAX_LOCAL_BYTES = 65536, /* local memory of a group: the declared and the arguments' */
+  SPIRV_MAX_LOCAL_BYTES = 65536, /* local memory of a group: the declared and the arguments'; a power of two */
+  SPIRV_BUILD_MEMORY = 256
+      << 20, /* so much one module or kernel may take to build, if spirv_limit_memory sets nothing */
 };
 
 /* ---- Programs ---------------------------------------------------------------------------------------------------- */
@@ -141,6 +143,7 @@ typedef struct {
   void (*print)(void *context, const char *text, size_t size);
   spirv_workers *workers; /* more threads; NULL: the caller's alone */
   uint64_t chaos; /* a seed for another order of groups, waves and atomics that the memory model allows; 0: off */
+  bool exact; /* local memory ends where what the kernel asked for ends; otherwise it is rounded up, as devices do */
   bool races; /* reports accesses that conflict and that nothing orders; one thread runs all groups */
   bool trace; /* reports what one work-item does, step by step */
   uint64_t trace_item[3]; /* the global id of that work-item */
@@ -187,6 +190,8 @@ uint64_t spirv_workers_used(const spirv_workers *workers);
 /* Chooses the instruction set, before the first launch: "sse2", "avx2" or "avx512". The default is the best one of the
  * machine; NULL restores it. Returns false if the machine lacks the named one. For tests and measurements. */
 bool spirv_use_instruction_set(const char *name);
+/* Sets how many bytes it may take to decode the modules of a program, or to prepare one kernel: modules may be hostile. */
+void spirv_limit_memory(uint64_t bytes);
 /* Sets how many lanes run at once: a power of two from 16 to 256. 0: the engine chooses. For measurements. */
 void spirv_use_width(uint32_t lanes);
 

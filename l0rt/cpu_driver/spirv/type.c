@@ -115,6 +115,13 @@ static void elements(spirv_module *m, uint32_t at, spirv_type *type, uint64_t co
   type->nesting = type->element->nesting + 1;
 }
 
+/* Some producers declare a pointer type twice, and use one for the other. Returns the first; NULL: there is none. */
+static spirv_type *same_pointer(const spirv_module *m, const uint32_t *w) {
+  spirv_type *type = m->ids[w[3]].made_type->pointers;
+  while (type != NULL && type->storage != w[2]) type = type->next_pointer;
+  return type;
+}
+
 void spirv_type_decode(spirv_module *m, uint32_t at) {
   const uint32_t *w = m->words + at;
   uint32_t op = spirv_op(m, at), id = w[1];
@@ -126,7 +133,12 @@ void spirv_type_decode(spirv_module *m, uint32_t at) {
     pointer(m, at, m->ids[id].made_type, w[2]);
     return;
   }
-  spirv_type *type = op == OpTypePointer ? m->ids[id].made_type : NULL;
+  spirv_type *type = op == OpTypePointer ? m->ids[id].made_type : NULL; /* of a forward declaration */
+  if (op == OpTypePointer) spirv_type_of(m, at, w[3]);
+  if (op == OpTypePointer && type == NULL && (type = same_pointer(m, w)) != NULL) {
+    m->ids[id].made_type = type;
+    return;
+  }
   if (type == NULL) type = SPIRV_NEW(m->arena, spirv_type);
   type->id = id;
   switch (op) {
@@ -169,6 +181,8 @@ void spirv_type_decode(spirv_module *m, uint32_t at) {
     case OpTypePointer:
       pointer(m, at, type, w[2]);
       type->element = spirv_type_of(m, at, w[3]);
+      type->next_pointer = m->ids[w[3]].made_type->pointers;
+      m->ids[w[3]].made_type->pointers = type;
       break;
     case OpTypeFunction:
       type->kind = TYPE_FUNCTION;

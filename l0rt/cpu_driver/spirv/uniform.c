@@ -33,31 +33,19 @@ static bool varies(const ir_kernel *k, const ir_block *block, ir_insn *insn) {
   return false;
 }
 
-/* Marks the blocks from a varying branch to the block where all its paths have joined. */
-static void spread(ir_kernel *k, uint32_t from, uint32_t *stack, uint32_t *labels) {
+/* Marks the blocks of `seen`, from a varying branch to the block where all its paths have joined. Each has its own number
+ * as label. */
+static void mark(ir_kernel *k, uint32_t from, const uint32_t *seen, uint32_t count, uint32_t *labels) {
   const ir_block *branch = &k->blocks[from];
-  uint32_t end = branch->after, depth = 0, low = UINT32_MAX, high = 0;
-  for (uint32_t b = 0; b < k->block_count; b++) labels[b] = IR_EXIT;
+  uint32_t low = UINT32_MAX, high = 0;
   bool loops = false;
-  for (int s = 0; s < 2; s++) {
-    uint32_t to = branch->successor[s];
-    if (to == end || labels[to] != IR_EXIT) continue;
-    labels[to] = to;
-    stack[depth++] = to;
-  }
-  while (depth != 0) {
-    uint32_t block = stack[--depth], order = k->blocks[block].order;
+  for (uint32_t i = 0; i < count; i++) {
+    uint32_t order = k->blocks[seen[i]].order;
     if (order <= branch->order) loops = true;
     if (order < low) low = order;
     if (order > high) high = order;
-    for (int s = 0; s < ir_successors(&k->blocks[block]); s++) {
-      uint32_t to = k->blocks[block].successor[s];
-      if (to == end || labels[to] != IR_EXIT) continue;
-      labels[to] = to;
-      stack[depth++] = to;
-    }
   }
-  if (end != IR_EXIT) k->blocks[end].joins = true;
+  if (branch->after != IR_EXIT) k->blocks[branch->after].joins = true;
   if (loops) {
     for (uint32_t i = low; i <= high; i++)
       if (labels[k->order[i - 1]] != IR_EXIT)
@@ -84,12 +72,29 @@ static void spread(ir_kernel *k, uint32_t from, uint32_t *stack, uint32_t *label
   }
 }
 
+/* The labels are IR_EXIT, before and after. Returns the number of blocks between the branch and where its paths join. */
+static uint32_t spread(ir_kernel *k, uint32_t from, uint32_t *seen, uint32_t *labels) {
+  const ir_block *branch = &k->blocks[from];
+  uint32_t count = 0;
+  for (uint32_t i = 0, block = from; i <= count; block = seen[i++])
+    for (int s = 0; s < ir_successors(&k->blocks[block]); s++) {
+      uint32_t to = k->blocks[block].successor[s];
+      if (to == branch->after || labels[to] != IR_EXIT) continue;
+      labels[to] = to;
+      seen[count++] = to;
+    }
+  mark(k, from, seen, count, labels);
+  for (uint32_t i = 0; i < count; i++) labels[seen[i]] = IR_EXIT;
+  return count;
+}
+
 void ir_find_varying(ir_kernel *k) {
-  uint32_t *stack = SPIRV_ARRAY(k->arena, uint32_t, k->block_count + 2);
-  uint32_t *labels = SPIRV_ARRAY(k->arena, uint32_t, k->block_count);
-  bool *done = SPIRV_ARRAY(k->arena, bool, k->block_count), changed = true, all = k->irreducible;
+  uint32_t *seen = SPIRV_TEMPORARY(k->arena, uint32_t, k->block_count + 1);
+  uint32_t *labels = SPIRV_TEMPORARY(k->arena, uint32_t, k->block_count);
+  bool *done = SPIRV_TEMPORARY(k->arena, bool, k->block_count), changed = true, all = k->irreducible;
   for (uint32_t v = 0; v < k->value_count; v++) k->values[v].varying = false;
-  for (uint32_t b = 0; b < k->block_count; b++) k->blocks[b].joins = k->blocks[b].unsettled = false;
+  for (uint32_t b = 0; b < k->block_count; b++)
+    k->blocks[b].joins = k->blocks[b].unsettled = false, labels[b] = IR_EXIT;
   uint64_t spreads = 0;
   for (uint32_t rounds = 0; changed; rounds++) {
     changed = false;
@@ -112,10 +117,12 @@ void ir_find_varying(ir_kernel *k) {
       }
       if (block->end != END_BRANCH || !k->values[block->condition].varying || done[k->order[i]] || all) continue;
       done[k->order[i]] = true;
-      spreads += k->block_count;
+      spreads += spread(k, k->order[i], seen, labels) + 1;
       if (spreads > 64u * 1024 * 1024) all = true;
-      spread(k, k->order[i], stack, labels);
       changed = true;
     }
   }
+  spirv_free(k->arena, seen);
+  spirv_free(k->arena, labels);
+  spirv_free(k->arena, done);
 }

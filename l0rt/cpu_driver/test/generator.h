@@ -52,6 +52,9 @@ typedef struct {
   bool kernel, uniform, over; /* a kernel; at a place to which all work-items of a group come; some may have ended */
   uint32_t depth, loops, together; /* of what is around; loops with rounds that all work-items begin */
   uint32_t x, y, counters, slot, item, size, subgroup, local, table;
+  struct {
+    uint32_t id, storage, type;
+  } inputs[6];
   shape returns;
 } generator;
 
@@ -117,7 +120,12 @@ static inline uint32_t number(generator *g, kind k, uint64_t bits) {
   return CONSTANT(43, type, (uint32_t)(kind_bits[k] == 32 ? bits : bits & ((1u << kind_bits[k]) - 1)));
 }
 
-static inline uint32_t pointer_to(generator *g, uint32_t storage, uint32_t type) { return TYPE(32, storage, type); }
+/* Some producers declare a type of pointers more than once. */
+static inline uint32_t pointer_to(generator *g, uint32_t storage, uint32_t type) {
+  if (draw(g, 8) != 0) return TYPE(32, storage, type);
+  put(&g->types, 32, LIST(g->bound, storage, type));
+  return g->bound++;
+}
 
 enum { PRIVATE = 7, GLOBAL = 5, LOCAL = 4, GENERIC = 8, CONSTANT_MEMORY = 0, INPUT = 1 };
 static const shape U32 = {BITS32, 1}, U64 = {BITS64, 1}, TRUTH = {BOOL, 1};
@@ -425,6 +433,70 @@ static inline void meet(generator *g) {
   uint32_t other = MAKE(137, wide, MAKE(128, wide, g->item, masked(g, BITS64, 255)), g->size);
   keep(g, MAKE(61, type, MAKE(65, pointer, g->local, other)), U32);
   EMIT(224, scope, scope, order);
+}
+
+/* ---- Built-in variables ------------------------------------------------------------------------------------------ */
+
+/* Two of three numbers, two of one, the size, and the number of work-items in the sub-group. */
+static const uint32_t inputs_read[] = {28, 26, 34, 29, 25, 36};
+static inline bool input_has_three(uint32_t i) { return i < 2 || i == 4; }
+static inline shape input_shape(uint32_t i) { return i == 5 ? U32 : U64; }
+
+/* Some producers import them in other storage classes than Input. */
+static inline void declare_inputs(generator *g) {
+  static const uint8_t storages[] = {INPUT, INPUT, GLOBAL, CONSTANT_MEMORY};
+  for (uint32_t i = 0; i < 6; i++) {
+    uint32_t type = type_of(g, (shape){input_shape(i).kind, input_has_three(i) ? 3 : 1}),
+             storage = storages[draw(g, 4)];
+    uint32_t pointer = pointer_to(g, storage, type);
+    put(&g->types, 59, LIST(pointer, g->bound, storage));
+    g->inputs[i].id = g->bound++;
+    g->inputs[i].storage = storage;
+    g->inputs[i].type = type;
+  }
+}
+
+static inline void decorate_inputs(generator *g) {
+  for (uint32_t i = 0; i < 6; i++) {
+    put(&g->head, 71, LIST(g->inputs[i].id, 11, inputs_read[i]));
+    if (g->inputs[i].storage != INPUT) put(&g->head, 71, LIST(g->inputs[i].id, 41, 'a' + i, 1));
+  }
+}
+
+/* One number of a variable: of all that are loaded, by its address, by the address of bytes, by an index that is known or
+ * is not, or by a generic pointer. */
+static inline uint32_t input(generator *g, uint32_t i, uint32_t d) {
+  shape s = input_shape(i);
+  uint32_t id = g->inputs[i].id, storage = g->inputs[i].storage, type = type_of(g, s);
+  bool three = input_has_three(i);
+  switch (draw(g, 5)) {
+    case 0:
+      if (three) id = MAKE(65 + draw(g, 2), pointer_to(g, storage, type), id, number(g, BITS32, d));
+      return MAKE(61, type, id);
+    case 1: {
+      uint32_t byte = type_of(g, (shape){BITS8, 1}), bytes = pointer_to(g, storage, byte);
+      id = MAKE(70, bytes, MAKE(124, bytes, id), number(g, BITS64, d * bytes_of(s)));
+      return MAKE(61, type, MAKE(124, pointer_to(g, storage, type), id));
+    }
+    case 2: {
+      uint32_t pointer = pointer_to(g, storage, type), index = number(g, BITS32, d);
+      if (g->pool_count != 0)
+        index = MAKE(198, type_of(g, U32), index, masked(g, BITS32, 0)); /* the same, but not known */
+      if (draw(g, 2) == 0 && three) return MAKE(61, type, MAKE(65, pointer, id, index));
+      return MAKE(61, type, MAKE(67, pointer, three ? MAKE(124, pointer, id) : id, index));
+    }
+    case 3:
+      if (storage == GLOBAL) id = MAKE(121, pointer_to(g, GENERIC, g->inputs[i].type), id);
+      break;
+    default: break;
+  }
+  uint32_t all = MAKE(61, g->inputs[i].type, id);
+  return three ? MAKE(81, type, all, d) : all;
+}
+
+static inline void any_input(generator *g) {
+  uint32_t i = draw(g, 6);
+  keep(g, input(g, i, input_has_three(i) ? draw(g, 3) : 0), input_shape(i));
 }
 
 #include "generator_flow.h"

@@ -76,12 +76,15 @@ static inline void loop(generator *g) {
   for (uint32_t i = 0; i < CARRIED; i++) shapes[i] = any_shape(g), firsts[i] = pick(g, shapes[i]);
   EMIT(249, header);
   begin_block(g, header);
+  if (draw(g, 4) == 0) EMIT(5887, 1, 4); /* DPC++ has it before the phis too */
   for (uint32_t i = 0; i <= CARRIED; i++) {
     shape s = i == CARRIED ? U32 : shapes[i];
     phis[i] = MAKE(245, type_of(g, s), i == CARRIED ? number(g, BITS32, 0) : firsts[i], before, 0, latch);
     open[i] = g->body.count - 2;
   }
-  EMIT(250, MAKE(176, type_of(g, TRUTH), phis[CARRIED], rounds), body, next);
+  uint32_t goes_on = MAKE(176, type_of(g, TRUTH), phis[CARRIED], rounds);
+  if (draw(g, 3) == 0) EMIT(5887, 1, 4); /* LoopControlINTEL: a hint */
+  EMIT(250, goes_on, body, next);
   begin_block(g, body);
   scope s = enter(g);
   g->uniform = together;
@@ -202,7 +205,7 @@ static inline void call(generator *g) {
 static void statement(generator *g) {
   shape s = any_shape(g);
   bool deep = g->depth >= 3 || (g->kernel ? g->body.count > 6000 : g->body.count > 2500);
-  switch (draw(g, 40)) {
+  switch (draw(g, 42)) {
     case 0:
     case 1: inputs(g); return;
     case 2: own_memory(g, g->kernel && draw(g, 3) != 0); return;
@@ -241,6 +244,7 @@ static void statement(generator *g) {
     case 23:
     case 24: parts_of_vectors(g, s); return;
     case 25: choice(g, s); return;
+    case 26: any_input(g); return;
     default:
       if (s.kind == BOOL) bool_operation(g, s);
       else if (s.kind >= HALF) real_operation(g, s);
@@ -264,6 +268,33 @@ static inline void place_variables(generator *g, uint32_t at) {
   memmove(b->words + at + size, b->words + at, 4 * (size_t)(b->count - size - at));
   memcpy(b->words + at, g->variables.words, 4 * (size_t)size);
   g->variables.count = 0;
+}
+
+/* The first block of a function comes first; the others may stand in any order. `at`: behind the first label. */
+static inline void mix_blocks(generator *g, uint32_t at) {
+  uint32_t count = 0, from = at - 2, end = g->body.count - 1, size = end - from;
+  if (draw(g, 2) == 0) return;
+  uint32_t *words = malloc(4 * (size_t)size), *starts = malloc(4 * (size_t)size);
+  CHECK(words != NULL && starts != NULL);
+  memcpy(words, g->body.words + from, 4 * (size_t)size);
+  for (uint32_t i = 0; i < size; i += words[i] >> 16)
+    if ((words[i] & 0xffff) == 248) starts[count++] = i;
+  for (uint32_t i = count - 1; i > 1; i--) {
+    uint32_t k = 1 + draw(g, i), swapped = starts[i];
+    starts[i] = starts[k];
+    starts[k] = swapped;
+  }
+  for (uint32_t i = 0; i < count; i++) {
+    uint32_t next = starts[i];
+    do {
+      uint32_t length = words[next] >> 16;
+      memcpy(g->body.words + from, words + next, 4 * (size_t)length);
+      from += length;
+      next += length;
+    } while (next < size && (words[next] & 0xffff) != 248);
+  }
+  CHECK(from == end);
+  free(words), free(starts);
 }
 
 static inline void add_helper(generator *g) {
@@ -294,27 +325,20 @@ static inline void add_helper(generator *g) {
   finish(g);
   put(&g->body, 56, 0, NULL);
   place_variables(g, at);
+  mix_blocks(g, at);
   g->helper_count++;
 }
 
-/* Built-ins: two of three numbers, two of one, the size, and the number of work-items in the sub-group. */
-static const uint32_t inputs_read[] = {28, 26, 34, 29, 25, 36};
-
 static inline void add_kernel(generator *g, uint32_t id) {
-  uint32_t wide = type_of(g, U64), wides = TYPE(23, wide, 3), nothing = declared(g, 19, 0, 0, NULL), parts[6];
+  uint32_t wide = type_of(g, U64), nothing = declared(g, 19, 0, 0, NULL);
   uint32_t uints = pointer_to(g, GLOBAL, type_of(g, U32)), bytes = pointer_to(g, GLOBAL, type_of(g, (shape){BITS8, 1}));
   uint32_t types[7] = {uints, uints, bytes, uints, type_of(g, U32), wide, type_of(g, (shape){FLOAT, 1})}, parameters[7];
   uint32_t signature = TYPE(33, nothing, types[0], types[1], types[2], types[3], types[4], types[5], types[6]);
   uint32_t entry[9] = {6, id, 'f'}, entry_size = 3;
-  for (uint32_t i = 0; i < 6; i++) {
-    uint32_t held = i < 2 || i == 4 ? wides : i == 5 ? type_of(g, U32) : wide;
-    uint32_t words[3] = {pointer_to(g, INPUT, held), g->bound++, INPUT};
-    entry[entry_size++] = words[1];
-    put(&g->types, 59, 3, words);
-    parts[i] = words[1];
-  }
+  for (uint32_t i = 0; i < 6; i++)
+    if (g->inputs[i].storage == INPUT) entry[entry_size++] = g->inputs[i].id;
   put(&g->head, 15, entry_size, entry);
-  for (uint32_t i = 0; i < 6; i++) put(&g->head, 71, LIST(parts[i], 11, inputs_read[i]));
+  decorate_inputs(g);
   EMIT(54, nothing, id, 0, signature);
   for (uint32_t i = 0; i < 7; i++) {
     parameters[i] = g->bound++;
@@ -325,16 +349,12 @@ static inline void add_kernel(generator *g, uint32_t id) {
   g->kernel = g->uniform = true;
   g->pool_count = g->private_count = 0;
   g->x = parameters[0], g->y = parameters[1], g->counters = parameters[3];
-  for (uint32_t i = 0; i < 2; i++) {
-    uint32_t three = MAKE(61, wides, parts[i]);
-    for (uint32_t d = 0; d < 3; d++) keep(g, MAKE(81, wide, three, d), U64);
-  }
-  uint32_t linear = keep(g, MAKE(61, wide, parts[2]), U64), sizes = MAKE(61, wides, parts[4]);
-  g->item = keep(g, MAKE(61, wide, parts[3]), U64);
-  g->size = MAKE(132, wide, MAKE(81, wide, sizes, 0),
-                 MAKE(132, wide, MAKE(81, wide, sizes, 1), MAKE(81, wide, sizes, 2)));
-  keep(g, g->size, U64);
-  g->subgroup = keep(g, MAKE(61, type_of(g, U32), parts[5]), U32);
+  for (uint32_t i = 0; i < 2; i++)
+    for (uint32_t d = 0; d < 3; d++) keep(g, input(g, i, d), U64);
+  uint32_t linear = keep(g, input(g, 2, 0), U64), sizes[] = {input(g, 4, 0), input(g, 4, 1), input(g, 4, 2)};
+  g->item = keep(g, input(g, 3, 0), U64);
+  g->size = keep(g, MAKE(132, wide, sizes[0], MAKE(132, wide, sizes[1], sizes[2])), U64);
+  g->subgroup = keep(g, input(g, 5, 0), U32);
   for (uint32_t i = 4; i < 7; i++) keep(g, parameters[i], i == 4 ? U32 : i == 5 ? U64 : (shape){FLOAT, 1});
   g->slot = MAKE(67, bytes, parameters[2], MAKE(132, wide, linear, number(g, BITS64, SLOT)));
   keep(g, MAKE(113, type_of(g, U32), linear), U32);
@@ -344,6 +364,22 @@ static inline void add_kernel(generator *g, uint32_t id) {
   finish(g);
   put(&g->body, 56, 0, NULL);
   place_variables(g, at);
+  mix_blocks(g, at);
+}
+
+/* The words of the module that has been put together; the caller frees them. */
+static inline uint32_t *joined(generator *g, uint32_t *count) {
+  const code *parts[] = {&g->head, &g->types, &g->body, &g->variables};
+  uint32_t *all = malloc(4 * (size_t)(5 + g->head.count + g->types.count + g->body.count));
+  CHECK(all != NULL);
+  memcpy(all, (uint32_t[]){0x07230203, 0x00010000, 0, g->bound, 0}, 20);
+  *count = 5;
+  for (int p = 0; p < 4; p++) {
+    if (p < 3) memcpy(all + *count, parts[p]->words, 4 * (size_t)parts[p]->count);
+    if (p < 3) *count += parts[p]->count;
+    free(parts[p]->words);
+  }
+  return all;
 }
 
 /* The words of a random module; the caller frees them. */
@@ -368,16 +404,10 @@ static inline uint32_t *generated(uint64_t seed, uint32_t *count) {
   uint32_t made_table = declared(g, 44, 1, TABLE + 1, words);
   uint32_t table[] = {pointer_to(g, CONSTANT_MEMORY, array), g->table = g->bound++, CONSTANT_MEMORY, made_table};
   put(&g->types, 59, 4, table);
+  declare_inputs(g);
   for (uint32_t helpers = draw(g, 4); helpers > 0; helpers--) add_helper(g);
   add_kernel(g, kernel);
-  *count = 5 + g->head.count + g->types.count + g->body.count;
-  uint32_t *all = malloc(4 * (size_t)*count);
-  CHECK(all != NULL);
-  memcpy(all, (uint32_t[]){0x07230203, 0x00010000, 0, g->bound, 0}, 20);
-  memcpy(all + 5, g->head.words, 4 * (size_t)g->head.count);
-  memcpy(all + 5 + g->head.count, g->types.words, 4 * (size_t)g->types.count);
-  memcpy(all + 5 + g->head.count + g->types.count, g->body.words, 4 * (size_t)g->body.count);
-  free(g->head.words), free(g->types.words), free(g->body.words), free(g->variables.words);
+  uint32_t *all = joined(g, count);
   free(g);
   return all;
 }

@@ -19,7 +19,7 @@ typedef struct {
   uint32_t count, bound, slots, kernel, first;
   plain_type *types;
   uint32_t *type_of, *slot_of, *at_of; /* of each id: its type, its value's place, its instruction */
-  uint32_t *builtin_of;
+  uint32_t *builtin_of, inputs[8], input_count; /* built-in variables */
   uint64_t *constants; /* the values with which each work-item begins */
   char *table;         /* memory of module-scope constants */
   uint32_t local;      /* the id of the group's memory */
@@ -103,10 +103,10 @@ static inline plain plain_read(const uint32_t *words, uint32_t count) {
     const uint32_t *w = words + at;
     uint32_t op = w[0] & 0xffff, length = w[0] >> 16;
     if (op == 15) p.kernel = w[2];
-    if (op == 71) p.builtin_of[w[1]] = w[3];
+    if (op == 71 && w[2] == 11) p.builtin_of[w[1]] = w[3];
     if (op >= 19 && op <= 33) plain_declare_type(&p, w, length);
     if (op == 248) p.at_of[w[1]] = at;
-    bool plainly = op == 71 || op == 62 || op == 224 || (op >= 246 && op <= 255) || op == 56 || op < 41;
+    bool plainly = op == 71 || op == 62 || op == 224 || (op >= 246 && op <= 255) || op == 56 || op < 41 || op == 5887;
     if ((plainly && op != 12) || length < 3) continue;
     p.type_of[w[2]] = w[1];
     p.at_of[w[2]] = at;
@@ -115,7 +115,9 @@ static inline plain plain_read(const uint32_t *words, uint32_t count) {
     CHECK(p.slots <= n * 16);
     if (op >= 41 && op <= 46) plain_constant(&p, w[2], w, length);
     if (op == 59 && w[3] == 4) p.local = w[2];
-    if (op != 59 || w[3] != 0) continue;
+    bool input = op == 59 && p.builtin_of[w[2]] != 0;
+    if (input) p.inputs[p.input_count++] = w[2];
+    if (op != 59 || w[3] != 0 || input) continue;
     for (uint32_t i = 0; i < plain_type_of(&p, w[4])->components; i++)
       memcpy(memory + 4 * (size_t)i, &p.constants[p.slot_of[w[4]] + i], 4);
     p.constants[p.slot_of[w[2]]] = (uint64_t)(uintptr_t)memory;
@@ -209,7 +211,7 @@ static inline void plain_chain(const plain *p, plain_item *item, const uint32_t 
   const plain_type *t = &p->types[plain_type_of(p, w[3])->element];
   uint64_t address = VALUE(w[3])[0];
   uint32_t next = 4;
-  if (op == 67) address += (uint64_t)plain_signed(p, item, w[next++]) * t->size;
+  if (op == 67 || op == 70) address += (uint64_t)plain_signed(p, item, w[next++]) * t->size;
   for (; next < length; next++) {
     t = &p->types[t->element];
     address += (uint64_t)plain_signed(p, item, w[next]) * t->size;
@@ -238,8 +240,9 @@ static inline void plain_phis(const plain *p, plain_item *item) {
   uint32_t count = 0, at = item->at;
   for (int pass = 0; pass < 2; pass++) {
     count = 0;
-    for (at = item->at; (p->words[at] & 0xffff) == 245; at += p->words[at] >> 16) {
+    for (at = item->at; (p->words[at] & 0xffff) == 245 || (p->words[at] & 0xffff) == 5887; at += p->words[at] >> 16) {
       const uint32_t *w = p->words + at;
+      if ((w[0] & 0xffff) == 5887) continue;
       uint32_t n = p->types[w[1]].components, v = 3;
       while (w[v + 1] != item->before) CHECK((v += 2) < w[0] >> 16);
       CHECK(count + n <= 2048);
@@ -298,11 +301,12 @@ static inline bool plain_flow(const plain *p, plain_item *item, const uint32_t *
   }
 }
 
-static inline void plain_step(const plain *p, const plain_launch *l, plain_item *item) {
+static inline void plain_step(const plain *p, plain_item *item) {
   const uint32_t *w = p->words + item->at;
   uint32_t op = w[0] & 0xffff, length = w[0] >> 16;
   if (plain_flow(p, item, w, op, length)) return;
   item->at += length;
+  if (op == 5887) return;
   if (op == 62) {
     plain_store(p, plain_type_of(p, w[2]), (char *)(uintptr_t)VALUE(w[1])[0], VALUE(w[2]));
     return;
@@ -316,11 +320,9 @@ static inline void plain_step(const plain *p, const plain_launch *l, plain_item 
     to[0] = (uint64_t)(uintptr_t)(item->memory + item->used);
     memset(item->memory + item->used, 0, p->types[type->element].size); /* the initializer is null */
     item->used += (uint32_t)p->types[type->element].size;
-  } else if (op == 61 && p->builtin_of[w[3]] != 0) {
-    for (uint32_t d = 0; d < n; d++) to[d] = plain_builtin(l, item, p->builtin_of[w[3]], d);
   } else if (op == 61) {
     plain_load(p, type, (const char *)(uintptr_t)VALUE(w[3])[0], to);
-  } else if (op == 65 || op == 67) {
+  } else if (op == 65 || op == 66 || op == 67 || op == 70) {
     plain_chain(p, item, w, op, length, to);
   } else if (op >= 77 && op <= 82) {
     plain_vectors(p, item, w, op, length, to, n);
@@ -397,6 +399,15 @@ static inline bool plain_run(const plain *p, const plain_launch *l) {
         item->local_id[d] = i / below % l->group_size[d];
         item->group_id[d] = group / above % l->group_count[d];
       }
+      for (uint32_t k = 0; k < p->input_count; k++) {
+        uint32_t id = p->inputs[k];
+        const plain_type *t = &p->types[plain_type_of(p, id)->element];
+        uint64_t numbers[3];
+        for (uint32_t d = 0; d < t->components; d++) numbers[d] = plain_builtin(l, item, p->builtin_of[id], d);
+        plain_store(p, t, item->memory + item->used, numbers);
+        item->values[p->slot_of[id]] = (uint64_t)(uintptr_t)(item->memory + item->used);
+        item->used += (uint32_t)t->size;
+      }
       if (p->local != 0) item->values[p->slot_of[p->local]] = (uint64_t)(uintptr_t)local;
       uint32_t at = p->at_of[p->kernel] + 5;
       for (uint32_t a = 0; (p->words[at] & 0xffff) == 55; at += 3, a++)
@@ -411,7 +422,7 @@ static inline bool plain_run(const plain *p, const plain_launch *l) {
         for (uint32_t own = 0; !item->ended && good; own++) {
           uint32_t op = p->words[item->at] & 0xffff;
           if (op == 224 || op == 345 || (op >= 264 && op <= 271)) break;
-          plain_step(p, l, item);
+          plain_step(p, item);
           good = ++steps < MOST_STEPS * 20 && own < MOST_STEPS;
         }
         waiting |= !item->ended;

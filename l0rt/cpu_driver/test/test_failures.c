@@ -354,6 +354,44 @@ static void a_process_that_ends_ends_its_launch(const char *variable, bool coope
   CHECK(!"a process computes on after its end");
 }
 
+/* Who does not ask is told too: a line for each failed launch, of contexts that have not asked for silence. */
+static void seen(void) {
+  static const char *const names[] = {"wild", "divergent"};
+  ze_result_t (*quieten)(ze_context_handle_t) = NULL;
+  start();
+  int *memory = shared_memory(4096);
+  ze_kernel_handle_t kernels[] = {wild_kernel(memory, 1ll << 40), kernel_of(module, names[1])};
+  SET(kernels[1], 0, memory);
+  SET(kernels[1], 1, (int){3});
+  OK(zeKernelSetGroupSize(kernels[1], 8, 1, 1));
+  ze_command_list_handle_t list = in_order_list();
+  OK(zeDriverGetExtensionFunctionAddress(driver, "l0rtCpuQuiet", (void **)&quieten));
+  for (int asked = 0; asked < 2; asked++) {
+    for (int i = 0; i < 2; i++) {
+      OK(zeCommandListAppendLaunchKernel(list, kernels[i], &ONE, NULL, 0, NULL));
+      GIVES(ERROR_UNKNOWN, zeCommandListHostSynchronize(list, FOREVER));
+    }
+    GIVES(ERROR_INVALID_NULL_HANDLE, quieten(NULL));
+    OK(quieten(context));
+  }
+  OK(zeCommandListDestroy(list));
+  for (int i = 0; i < 2; i++) OK(zeKernelDestroy(kernels[i]));
+  OK(zeMemFree(context, memory));
+  stop("seen failures");
+}
+
+static void a_failed_launch_is_seen(void) {
+  char text[2048];
+  CHECK(in_child("L0RT_CPU_QUIET", "0", seen, text, sizeof(text)) == 0);
+  const char *first = "l0rt CPU driver: kernel wild, instruction at byte ", *end = strchr(text, '\n');
+  if (end == NULL) fprintf(stderr, "%s", text);
+  CHECK(strncmp(text, first, strlen(first)) == 0 && end != NULL);
+  const char *item = strstr(text, "work-item (0, 0, 0): a store to address 0x"), *next = strchr(end + 1, '\n');
+  CHECK(item != NULL && item < end && strncmp(end + 1, "l0rt CPU driver: kernel divergent, ", 35) == 0);
+  CHECK(next != NULL && next[1] == '\0');
+  CHECK(in_child("L0RT_CPU_QUIET", "1", seen, text, sizeof(text)) == 0 && text[0] == '\0');
+}
+
 int main(void) {
   char text[2048];
   spent = mmap(NULL, sizeof(*spent), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -361,7 +399,8 @@ int main(void) {
   setenv("L0RT_CPU_THREADS", "2", 1);
   CHECK(in_child(NULL, NULL, failures, text, sizeof(text)) == 0);
   if (text[0] != '\0') fprintf(stderr, "%s", text);
-  CHECK(text[0] == '\0'); /* who asks is told, and nobody else */
+  CHECK(text[0] == '\0'); /* who asks is told; and nobody else, because of L0RT_CPU_QUIET */
+  a_failed_launch_is_seen();
   CHECK(in_child("L0RT_CPU_FAULT", "lost", lost, NULL, 0) == 0);
   CHECK(in_child("L0RT_CPU_FUEL", "100000", out_of_fuel, NULL, 0) == 0);
   a_process_that_ends_ends_its_launch(NULL, false);

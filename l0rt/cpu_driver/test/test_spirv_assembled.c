@@ -178,6 +178,26 @@ static spirv_program *moving(uint32_t bytes) {
   return decode(one.words, 4 * (size_t)one.count);
 }
 
+/* Memory in parts of PART bytes: those that were looked for are one range where they are next to each other. */
+enum { PART = 1 << 16, PARTS = 100 };
+static struct {
+  uint64_t begin;
+  bool reached[PARTS];
+} parted;
+
+static bool find_part(void *context, uint64_t address, bool write, uint64_t *begin, uint64_t *end, int64_t *shift) {
+  if (!find_block(context, address, write, begin, end, shift)) return false;
+  if (*begin != parted.begin) return true;
+  uint64_t last = *end, first = (address - *begin) / PART, behind = first + 1;
+  CHECK(first < PARTS);
+  parted.reached[first] = true;
+  while (first > 0 && parted.reached[first - 1]) first--;
+  while (behind < PARTS && parted.reached[behind]) behind++;
+  *end = *begin + behind * PART < last ? *begin + behind * PART : last;
+  *begin += first * PART;
+  return true;
+}
+
 /* A long one takes fuel, and ends with its launch. */
 static void test_moves(void) {
   enum { BYTES = (5 << 20) + 12 };
@@ -191,6 +211,12 @@ static void test_moves(void) {
   spirv_launch launch = launch_of(program, "f", arguments);
   run_well(&launch);
   CHECK(memcmp(from, to, BYTES) == 0);
+  parted.begin = (uint64_t)(uintptr_t)to; /* a copy is in more than one part */
+  memset(to, 0, BYTES);
+  launch.memory.find = find_part;
+  run_well(&launch);
+  CHECK(memcmp(from, to, BYTES) == 0 && parted.reached[0] && parted.reached[BYTES / PART]);
+  launch.memory.find = find_block;
   launch.fuel = 4;
   CHECK(!spirv_run(&launch, &result) && result.status == SPIRV_OUT_OF_FUEL);
   launch.fuel = 0;
@@ -202,6 +228,57 @@ static void test_moves(void) {
   launch = launch_of(program, "f", arguments);
   CHECK(!spirv_run(&launch, &result) && result.status == SPIRV_BAD_ACCESS);
   spirv_program_release(program);
+}
+
+/* ---- Local memory ------------------------------------------------------------------------------------------------ */
+
+/* kernel void f(local uint *from, global uint *to): to[0] = from[index]. */
+static spirv_program *reading(uint32_t index) {
+  enum { TO_LOCAL = BOUND, MORE };
+  assembly one = {.words = {0x07230203, 0x00010000, 0, MORE, 0}, .count = 5}, *a = &one;
+  PUT(14, 2, 2);
+  PUT(15, 6, MAIN, 'f');
+  put_types(a);
+  PUT(32, TO_LOCAL, 4, UINT);
+  PUT(43, UINT, SCOPE, index);
+  PUT(33, SIGNATURE, VOID, TO_LOCAL, TO_UINT);
+  PUT(54, VOID, MAIN, 0, SIGNATURE);
+  PUT(55, TO_LOCAL, FROM);
+  PUT(55, TO_UINT, TO);
+  PUT(248, LABEL);
+  PUT(70, TO_LOCAL, SOURCE, FROM, SCOPE);
+  PUT(61, UINT, VALUE, SOURCE, 2, 4);
+  PUT(62, TO, VALUE, 2, 4);
+  put_words(a, 253, 0, NULL);
+  put_words(a, 56, 0, NULL);
+  return decode(one.words, 4 * (size_t)one.count);
+}
+
+/* A group has a power of two of bytes, at least 1 KiB, as on devices; none if it asks for none. */
+static void test_local_bounds(void) {
+  static const struct {
+    uint32_t asked, has;
+  } sizes[] = {{0, 0}, {4, 1024}, {1020, 1024}, {1024, 1024}, {1028, 2048}, {40000, 65536}, {65536, 65536}};
+  uint32_t *to = block(4);
+  const void *arguments[] = {NULL, &to};
+  for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+    for (int way = 0; way < 3; way++) { /* rounded; exact; with the race detector, which is exact too */
+      uint64_t locals[] = {sizes[i].asked, 0};
+      uint32_t end = way == 0 ? sizes[i].has : sizes[i].asked;
+      for (uint32_t at = end < 8 ? 0 : end - 8; at <= end; at += 4) {
+        spirv_program *program = reading(at / 4);
+        CHECK(program != NULL);
+        spirv_result result;
+        spirv_launch launch = launch_of(program, "f", arguments);
+        launch.local_sizes = locals;
+        launch.exact = way == 1;
+        launch.races = way == 2;
+        bool good = spirv_run(&launch, &result);
+        if (good != (at < end)) fprintf(stderr, "%u of %u bytes, way %d\n", at, sizes[i].asked, way);
+        CHECK(good == (at < end) && (good || result.status == SPIRV_BAD_ACCESS));
+        spirv_program_release(program);
+      }
+    }
 }
 
 /* ---- Modes ------------------------------------------------------------------------------------------------------- */
@@ -351,6 +428,7 @@ int main(void) {
   test_duplicates();
   test_copies();
   test_moves();
+  test_local_bounds();
   test_modes();
   test_sizes(8, NULL);
   test_sizes(5, &(spirv_constant){.id = 7, .size = 4, .value = &(uint32_t){5}});
