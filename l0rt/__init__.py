@@ -30,6 +30,7 @@ _DEFINED_IN = {
     "device": "l0rt.runtime.streams.naming",
     "Module": "l0rt.kernels.module",
     "LocalMemory": "l0rt.kernels.arguments",
+    "Pointer": "l0rt.kernels.arguments",
     "compile": "l0rt.kernels.compiler",
     "specialize": "l0rt.kernels.specialized",
     "L0Error": "l0rt.errors",

@@ -36,6 +36,7 @@ from l0rt.errors import OutOfMemoryError as OutOfMemoryError
 from l0rt.errors import UnsupportedError as UnsupportedError
 from l0rt.interchange import from_usm as from_usm
 from l0rt.kernels.arguments import LocalMemory as LocalMemory
+from l0rt.kernels.arguments import Pointer as Pointer
 from l0rt.kernels.compiler import compile as compile
 from l0rt.kernels.module import Module as Module
 from l0rt.kernels.specialized import specialize as specialize

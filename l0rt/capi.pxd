@@ -47,4 +47,7 @@ cdef l0rt_kernel* l0rt_kernel_get(l0rt_module* module, const char* name) except 
 cdef int l0rt_launch(
     l0rt_kernel* kernel, const uint32_t* groups, const uint32_t* group_size, const l0rt_arg* args, uint32_t count,
     unsigned int flags, l0rt_stream* stream) except -1 nogil
+cdef int l0rt_launch_with_offset(
+    l0rt_kernel* kernel, const uint32_t* groups, const uint32_t* group_size, const uint32_t* global_offset,
+    const l0rt_arg* args, uint32_t count, unsigned int flags, l0rt_stream* stream) except -1 nogil
 cdef int l0rt_last_error(char* text, size_t size) noexcept nogil

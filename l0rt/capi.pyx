@@ -90,6 +90,7 @@ cdef extern from "l0rt/l0rt.h" nogil:
         void* graph_end
         void* graph_replay
         void* graph_release
+        void* launch_with_offset
     int L0RT_API_VERSION
 
 
@@ -101,7 +102,8 @@ ctypedef stream_t* (*quiet_stream)(int) noexcept nogil
 ctypedef module_t* (*quiet_open)(void*, int, const char*, size_t, const char*) noexcept
 ctypedef kernel_t* (*quiet_find)(module_t*, bytes) noexcept
 ctypedef int (*quiet_launch)(
-    kernel_t*, const uint32_t*, const uint32_t*, const arg_t*, uint32_t, bint, stream_t*) noexcept nogil
+    kernel_t*, const uint32_t*, const uint32_t*, const uint32_t*, const arg_t*, uint32_t, bint,
+    stream_t*) noexcept nogil
 
 
 cdef inline int try_ensure() noexcept nogil:
@@ -424,6 +426,22 @@ cdef l0rt_kernel* l0rt_kernel_get(l0rt_module* module, const char* name) except 
 cdef int l0rt_launch(
         l0rt_kernel* kernel, const uint32_t* groups, const uint32_t* group_size, const l0rt_arg* args, uint32_t count,
         unsigned int flags, l0rt_stream* stream) except -1 nogil:
+    return launch(kernel, groups, group_size, NULL, args, count, flags, stream)
+
+
+cdef int l0rt_launch_with_offset(
+        l0rt_kernel* kernel, const uint32_t* groups, const uint32_t* group_size, const uint32_t* global_offset,
+        const l0rt_arg* args, uint32_t count, unsigned int flags, l0rt_stream* stream) except -1 nogil:
+    if global_offset == NULL:
+        refuse_null(b"a global offset")
+    if global_offset[0] == 0 and global_offset[1] == 0 and global_offset[2] == 0:
+        global_offset = NULL
+    return launch(kernel, groups, group_size, global_offset, args, count, flags, stream)
+
+
+cdef inline int launch(
+        l0rt_kernel* kernel, const uint32_t* groups, const uint32_t* group_size, const uint32_t* offset,
+        const l0rt_arg* args, uint32_t count, unsigned int flags, l0rt_stream* stream) except -1 nogil:
     cdef stream_t* on = <stream_t*>stream
     if kernel == NULL or groups == NULL or group_size == NULL or (args == NULL and count != 0):
         refuse_null(b"each of kernel, sizes and arguments")
@@ -434,7 +452,7 @@ cdef int l0rt_launch(
         if on == NULL:
             return failed()
     if (<quiet_launch>kernel_launch)(
-            <kernel_t*>kernel, groups, group_size, <const arg_t*>args, count, flags != 0, on) < 0:
+            <kernel_t*>kernel, groups, group_size, offset, <const arg_t*>args, count, flags != 0, on) < 0:
         return failed()
     return 0
 
@@ -485,5 +503,6 @@ _api.graph_begin = <void*>l0rt_graph_begin
 _api.graph_end = <void*>l0rt_graph_end
 _api.graph_replay = <void*>l0rt_graph_replay
 _api.graph_release = <void*>l0rt_graph_release
+_api.launch_with_offset = <void*>l0rt_launch_with_offset
 
 _C_API = PyCapsule_New(&_api, b"l0rt.capi._C_API", NULL)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Paths of files, as users give them; files that are complete as soon as they have their names."""
+"""Paths: of files, as users give them; of files that are complete as soon as they have their names; of Python."""
 
 import os
+import sys
 from contextlib import contextmanager
 from itertools import count
 
@@ -16,6 +17,36 @@ def plain_path(path):
     descriptor in the end: it could be that of the standard output.
     """
     return str.__str__(os.fsdecode(path))
+
+
+def interpreter():
+    """Return the path of a Python that child processes may run; None if no program is known to be one.
+
+    In a program that contains Python, ``sys.executable`` may be the program: started as a child, it would begin anew,
+    and start its own child.
+    """
+    if getattr(sys, "frozen", False):
+        return None
+    name = "python{}.{}".format(*sys.version_info)
+    usual = [os.path.join(prefix, "bin", name) for prefix in (sys.exec_prefix, sys.base_exec_prefix)]
+    for path in (sys.executable, getattr(sys, "_base_executable", None), *usual):
+        if path and _is_python(os.path.basename(path)) and os.path.isfile(path) and os.access(path, os.X_OK):
+            return path
+    return None
+
+
+def _is_python(name):
+    """Whether a program of this name is Python: ``python``, ``python3.13t``, ``python3-dbg``."""
+    return name.startswith("python") and set(name[6:].removesuffix("-dbg")) <= set("0123456789.dt")
+
+
+def known_interpreter():
+    """The same; RuntimeError if there is none."""
+    path = interpreter()
+    if path is None:
+        program = sys.executable or "this program"
+        raise RuntimeError(f"this needs a Python in a process of its own, and {program} is not known to be one")
+    return path
 
 
 def write_text(path, text):

@@ -209,6 +209,11 @@ typedef struct l0rt_api {
   int (*graph_replay)(l0rt_graph *graph);
   /* Ends the graph. Replays that still run end first; the call does not wait. NULL does nothing. Returns 0. */
   int (*graph_release)(l0rt_graph *graph);
+  /* Launches as launch() does, with global ids that begin at `global_offset`, along x, y and z. Fails with
+   * UnsupportedError on a device without global offsets, unless all three are 0. Returns 0 without waiting. */
+  int (*launch_with_offset)(l0rt_kernel *kernel, const uint32_t groups[3], const uint32_t group_size[3],
+                            const uint32_t global_offset[3], const l0rt_arg *args, uint32_t count, unsigned flags,
+                            l0rt_stream *stream);
 } l0rt_api;
 
 #ifdef PYTHON_API_VERSION

@@ -118,6 +118,8 @@
   REQUIRED(1_0, zeKernelSetArgumentValue, (ze_kernel_handle_t hKernel, uint32_t argIndex, size_t argSize,             \
            const void *pArgValue))                                                                                    \
   REQUIRED(1_0, zeKernelSetIndirectAccess, (ze_kernel_handle_t hKernel, ze_kernel_indirect_access_flags_t flags))     \
+  OPTIONAL(1_1, zeKernelSetGlobalOffsetExp, (ze_kernel_handle_t hKernel, uint32_t offsetX, uint32_t offsetY,          \
+           uint32_t offsetZ))                                                                                         \
   REQUIRED(1_0, zeKernelGetProperties, (ze_kernel_handle_t hKernel, ze_kernel_properties_t *pKernelProperties))       \
   REQUIRED(1_0, zeCommandListAppendLaunchKernel, (ze_command_list_handle_t hCommandList, ze_kernel_handle_t hKernel,  \
            const ze_group_count_t *pLaunchFuncArgs, ze_event_handle_t hSignalEvent, uint32_t numWaitEvents,           \
@@ -146,6 +148,7 @@
   OPTIONAL(1_6, zeCommandListHostSynchronize, (ze_command_list_handle_t hCommandList, uint64_t timeout))              \
   OPTIONAL(1_6, zeDriverGetLastErrorDescription, (ze_driver_handle_t hDriver, const char **ppString))                 \
   OPTIONAL(1_6, zeEventPoolPutIpcHandle, (ze_context_handle_t hContext, ze_ipc_event_pool_handle_t hIpc))             \
+  OPTIONAL(1_6, zeMemPutIpcHandle, (ze_context_handle_t hContext, ze_ipc_mem_handle_t handle))                        \
   OPTIONAL(1_9, zeCommandListGetContextHandle, (ze_command_list_handle_t hCommandList,                                \
            ze_context_handle_t *phContext))                                                                           \
   OPTIONAL(1_9, zeCommandListGetDeviceHandle, (ze_command_list_handle_t hCommandList, ze_device_handle_t *phDevice))  \
@@ -157,6 +160,8 @@
            const ze_mutable_commands_exp_desc_t *desc))                                                               \
   OPTIONAL(1_10, zeInitDrivers, (uint32_t *pCount, ze_driver_handle_t *phDrivers, ze_init_driver_type_desc_t *desc))  \
   OPTIONAL(1_14, zeDeviceSynchronize, (ze_device_handle_t hDevice))                                                   \
+  OPTIONAL(1_15, zeMemGetIpcHandleWithProperties, (ze_context_handle_t hContext, const void *ptr, void *pNext,        \
+           ze_ipc_mem_handle_t *pIpcHandle))                                                                          \
   OPTIONAL(1_17, zeCommandListBeginGraphCaptureExt, (ze_command_list_handle_t hCommandList, const void *pNext))       \
   OPTIONAL(1_17, zeCommandListEndGraphCaptureExt, (ze_command_list_handle_t hCommandList, const void *pNext,          \
            ze_graph_handle_t *phGraph))                                                                               \

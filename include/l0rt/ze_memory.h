@@ -150,6 +150,12 @@ typedef struct { /* 1.15 */
   ze_ipc_mem_handle_type_flags_t typeFlags;
 } ze_ipc_mem_handle_type_ext_desc_t;
 
+typedef struct { /* 1.18 */
+  ze_structure_type_t stype;
+  const void *pNext;
+  size_t size;
+} ze_ipc_phys_mem_handle_range_ext_desc_t;
+
 typedef struct {
   ze_structure_type_t stype;
   const void *pNext;

@@ -12,6 +12,7 @@ import l0rt.cli.loops as loops
 from l0rt.cli import allocator_rows, rows  # noqa: F401 - the first defines rows
 from l0rt.cli.lab import Lab
 from l0rt.cli.replays import environment, program
+from l0rt.paths import known_interpreter
 
 MISSING = "no instruction counts: valgrind is not installed (apt-get install valgrind)"
 FEW, MANY = 2000, 6000  # what the second has more than the first is the operations' own
@@ -33,7 +34,7 @@ def counted(ids, told=lambda id: None):
             "--instr-atstart=no",
             f"--callgrind-out-file={folder}/out",
             f"--log-file={folder}/log",
-            sys.executable,
+            known_interpreter(),
             "-c",
             program("counts"),
             *ids,

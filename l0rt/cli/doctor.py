@@ -20,6 +20,7 @@ import l0rt
 from l0rt import config
 from l0rt.cli import advice, report
 from l0rt.cli.probe import MARK
+from l0rt.paths import known_interpreter
 from l0rt.ze import obstacles, pci, versions
 
 PREFIXES = ("L0RT_", "ZE_", "ZEL_", "ZES_", "ZEX_", "NEO", "ONEAPI_DEVICE_SELECTOR", *report.SIMULATION)
@@ -43,9 +44,11 @@ FALLBACKS = {
     "cb_pool": "events are reset before they are recorded anew",
     "event_ipc": "an event cannot be shared with another process",
     "memory_ipc": "memory is copied through host memory to other processes: ipc_handle raises UnsupportedError",
+    "range_ipc": "only memory of ordinary segments is shared with other processes",
     "copy_offload": "copies from and to host memory run where their stream's kernels do",
     "graph": "a graph is replayed as command lists of l0rt's own",
     "graph_forks": "a graph of several streams is replayed as command lists of l0rt's own",
+    "global_offset": "launches take no global_offset=, and only sizes that their groups divide",
     "mutable_lists": "an update of a node of a graph records the node's command list anew",
     "memmap": "l0rt.memory.register raises UnsupportedError; copies of such memory go through pinned memory",
 }
@@ -185,7 +188,7 @@ def ask(step, driver, root="/"):
     code = f"import sys; sys.path[:] = {sys.path}; from l0rt.cli.probe import main; main(*sys.argv[1:])"
     try:
         child = subprocess.run(
-            [sys.executable, "-c", code, step, driver, os.fspath(root)],
+            [known_interpreter(), "-c", code, step, driver, os.fspath(root)],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

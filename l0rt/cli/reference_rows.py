@@ -2,10 +2,10 @@
 """The reference rows: what the machine itself costs. They tell how to read the others, and scale their budgets."""
 
 import subprocess
-import sys
 
 import l0rt.cli.reference as reference
 from l0rt.cli.rows import Work, python, suite
+from l0rt.paths import known_interpreter
 
 row = suite("reference")
 
@@ -28,7 +28,7 @@ for line in sys.stdin:
 
 @row("reference.glibc.c", "glibc's malloc + free of 4 KiB, in a process without threads")
 def glibc(lab):
-    ask = [sys.executable, "-I", "-S", "-c", _ALONE, reference.__file__]
+    ask = [known_interpreter(), "-I", "-S", "-c", _ALONE, reference.__file__]
     # In a session of its own, and silent: Ctrl-C ends the bench, and the bench ends this child.
     with subprocess.Popen(
         ask,

@@ -12,6 +12,7 @@ import l0rt.cli.loops as loops
 from l0rt import config, memory
 from l0rt.cli import traces
 from l0rt.errors import OutOfMemoryError
+from l0rt.paths import known_interpreter
 
 STEPS = 512  # the smallest limit is found in steps of 1/512 of the peak, up to twice the peak
 TIGHT = 1.1  # a limit that an allocator has to work for: so many times the peak
@@ -93,7 +94,7 @@ def driver_calls():
 @contextmanager
 def elsewhere(name, scale, mode=""):
     """Start a process that replays; give a function that has it do what a method of Replays does."""
-    command = [sys.executable, "-c", program("replays"), name, str(scale)]
+    command = [known_interpreter(), "-c", program("replays"), name, str(scale)]
     with subprocess.Popen(
         command,
         stdin=subprocess.PIPE,

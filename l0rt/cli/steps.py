@@ -14,6 +14,7 @@ import l0rt.cli.loops as loops
 import l0rt.runtime.memory.operations as operations
 from l0rt.cli import traces
 from l0rt.cli.replays import MODES, driver_calls, environment, program
+from l0rt.paths import known_interpreter
 
 STEPS = {"gpt_train": 30, "conv_train": 25}  # of the traces: bench/traces/README.md
 STEP_NS = 12_000_000  # what a step takes without those calls: a small model's, whose launches are its limit
@@ -31,7 +32,7 @@ def passes(name, scale, mode):
     percent, the most that was reserved over the trace's peak, and the calls."""
     latency = ",".join(filter(None, (os.environ.get("L0RT_CPU_LATENCY"), "virtual")))
     done = subprocess.run(
-        [sys.executable, "-c", program("steps"), name, str(scale)],
+        [known_interpreter(), "-c", program("steps"), name, str(scale)],
         capture_output=True,
         text=True,
         env=environment({**MODES[mode], "L0RT_CPU_LATENCY": latency}),

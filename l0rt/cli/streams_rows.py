@@ -12,6 +12,7 @@ import l0rt.cli.loops as loops
 import l0rt.cli.reference as reference
 from l0rt.cli.lab import Gated
 from l0rt.cli.rows import KIB, MIB, Note, Skip, Work, python, suite
+from l0rt.paths import known_interpreter
 
 row = suite("streams")
 COPIES = {"4KiB": 4 * KIB, "1MiB": MIB, "64MiB": 64 * MIB}
@@ -283,7 +284,7 @@ print(time.perf_counter_ns() - start)
 
 @row("import.accelerator.python", "import l0rt.accelerator, NumPy already imported", ns=13e6)
 def import_accelerator(lab):
-    ask = [sys.executable, "-c", IMPORT.format(sys.path)]  # -c puts the working directory first: a clone, say
+    ask = [known_interpreter(), "-c", IMPORT.format(sys.path)]  # -c puts the working directory first: a clone, say
 
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
 

@@ -50,6 +50,7 @@ cdef struct Limits:
     uint32_t[3] group_size
     uint32_t[3] group_count
     uint32_t local_bytes        # of a group
+    uint32_t argument_bytes     # of a kernel
 
 
 cdef Limits device_limits(Device device) except *

@@ -232,13 +232,9 @@ cdef int _fill_queue_groups(Device self) except -1:
 cdef dict _module_values(Device self):
     cdef ze_device_module_properties_t p
     cdef word_ext_t dot
-    memset(&p, 0, sizeof(p))
     memset(&dot, 0, sizeof(dot))
-    p.stype = ZE_STRUCTURE_TYPE_DEVICE_MODULE_PROPERTIES
     dot.stype = <ze_structure_type_t>ZE_STRUCTURE_INTEL_DEVICE_MODULE_DP_EXP_PROPERTIES
-    p.pNext = &dot
-    with nogil:
-        CHECK(ze.zeDeviceGetModuleProperties(self._h, &p))
+    module_properties(self, &p, &dot)
     return {
         "has_fp16": bool(p.flags & ZE_DEVICE_MODULE_FLAG_FP16),
         "has_fp64": bool(p.flags & ZE_DEVICE_MODULE_FLAG_FP64),
@@ -286,6 +282,14 @@ cdef list _memory_kinds(Device self):
     return [(found[i].name.decode("utf-8", "replace"), found[i].totalSize) for i in range(min(count, 8))]
 
 
+cdef int module_properties(Device self, ze_device_module_properties_t* p, void* next) except -1:
+    memset(p, 0, sizeof(p[0]))
+    p.stype, p.pNext = ZE_STRUCTURE_TYPE_DEVICE_MODULE_PROPERTIES, next
+    with nogil:
+        CHECK(ze.zeDeviceGetModuleProperties(self._h, p))
+    return 0
+
+
 cdef int compute_properties(Device self, ze_device_compute_properties_t* p) except -1:
     memset(p, 0, sizeof(p[0]))
     p.stype = ZE_STRUCTURE_TYPE_DEVICE_COMPUTE_PROPERTIES
@@ -296,12 +300,15 @@ cdef int compute_properties(Device self, ze_device_compute_properties_t* p) exce
 
 cdef Limits device_limits(Device device) except *:
     cdef ze_device_compute_properties_t p
+    cdef ze_device_module_properties_t m
     cdef Limits found
     compute_properties(device, &p)
     found.total_group_size = p.maxTotalGroupSize
     found.group_size = [p.maxGroupSizeX, p.maxGroupSizeY, p.maxGroupSizeZ]
     found.group_count = [p.maxGroupCountX, p.maxGroupCountY, p.maxGroupCountZ]
     found.local_bytes = p.maxSharedLocalMemory
+    module_properties(device, &m, NULL)
+    found.argument_bytes = m.maxArgumentsSize
     return found
 
 

@@ -38,6 +38,10 @@ cdef struct l0rt_identity:
 cdef ze_result_t memory_identify(ze_context_handle_t context, const void* ptr, l0rt_identity* out) noexcept nogil
 # For other processes: what they open the allocation with that begins at an address; and that, and its end.
 cdef ze_result_t memory_share(ze_context_handle_t context, const void* ptr, ze_ipc_mem_handle_t* out) noexcept nogil
+# The same for addresses that physical memory is mapped to, with the capability `range_ipc`; and the handle's end.
+cdef ze_result_t range_share(
+    ze_context_handle_t context, const void* base, size_t nbytes, ze_ipc_mem_handle_t* out) noexcept nogil
+cdef ze_result_t range_unshare(ze_context_handle_t context, const ze_ipc_mem_handle_t* handle) noexcept nogil
 cdef ze_result_t memory_open(ze_context_handle_t context, ze_device_handle_t device,
                              const ze_ipc_mem_handle_t* handle, void** out) noexcept nogil
 cdef ze_result_t memory_close(ze_context_handle_t context, const void* ptr) noexcept nogil

@@ -150,6 +150,23 @@ cdef ze_result_t memory_share(ze_context_handle_t context, const void* ptr, ze_i
     return ze.zeMemGetIpcHandle(context, ptr, out)
 
 
+cdef ze_result_t range_share(
+    ze_context_handle_t context, const void* base, size_t nbytes, ze_ipc_mem_handle_t* out
+) noexcept nogil:
+    """A handle for other processes, of what is mapped there now."""
+    cdef ze_ipc_phys_mem_handle_range_ext_desc_t desc
+    memset(&desc, 0, sizeof(desc))
+    memset(out, 0, sizeof(ze_ipc_mem_handle_t))
+    desc.stype = ZE_STRUCTURE_TYPE_IPC_PHYS_MEM_HANDLE_RANGE_EXT_DESC
+    desc.size = nbytes
+    return ze.zeMemGetIpcHandleWithProperties(context, base, &desc, out)
+
+
+cdef ze_result_t range_unshare(ze_context_handle_t context, const ze_ipc_mem_handle_t* handle) noexcept nogil:
+    """End a handle. What was opened with it stays."""
+    return ze.zeMemPutIpcHandle(context, handle[0]) if ze.zeMemPutIpcHandle != NULL else ZE_RESULT_SUCCESS
+
+
 cdef ze_result_t memory_open(
     ze_context_handle_t context, ze_device_handle_t device, const ze_ipc_mem_handle_t* handle, void** out
 ) noexcept nogil:

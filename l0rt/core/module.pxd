@@ -16,6 +16,8 @@ from l0rt.ze.api cimport (
 
 # Verbs on handles, for code without the GIL. Kernels are not thread-safe: the caller holds the kernel's lock.
 cdef ze_result_t kernel_set_group_size(ze_kernel_handle_t kernel, const uint32_t* size) noexcept nogil
+# Only with the capability `global_offset`.
+cdef ze_result_t kernel_set_offset(ze_kernel_handle_t kernel, const uint32_t* offset) noexcept nogil
 # `value` NULL: local memory of `nbytes` bytes.
 cdef ze_result_t kernel_set_argument(
     ze_kernel_handle_t kernel, uint32_t index, size_t nbytes, const void* value) noexcept nogil

@@ -23,6 +23,11 @@ cdef ze_result_t kernel_set_group_size(ze_kernel_handle_t kernel, const uint32_t
     return ze.zeKernelSetGroupSize(kernel, size[0], size[1], size[2])
 
 
+cdef ze_result_t kernel_set_offset(ze_kernel_handle_t kernel, const uint32_t* offset) noexcept nogil:
+    """Set where the global ids begin, along x, y and z."""
+    return ze.zeKernelSetGlobalOffsetExp(kernel, offset[0], offset[1], offset[2])
+
+
 cdef ze_result_t kernel_set_argument(
         ze_kernel_handle_t kernel, uint32_t index, size_t nbytes, const void* value) noexcept nogil:
     """Set what the next launch is given. The value is copied now."""

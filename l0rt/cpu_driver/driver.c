@@ -131,7 +131,7 @@ bool cpu_driver_has_graphs(void) {
 
 CPU_EXPORT ze_result_t zeDriverGetExtensionProperties(ze_driver_handle_t handle, uint32_t *count,
                                                       ze_driver_extension_properties_t *properties) {
-  static const char graphs[] = "ZE_extension_record_replay_graph";
+  static const char graphs[] = "ZE_extension_record_replay_graph", ranges[] = "ZE_extension_ipc_phys_mem_handle_range";
   static const struct {
     const char *name;
     uint32_t version;
@@ -145,6 +145,7 @@ CPU_EXPORT ze_result_t zeDriverGetExtensionProperties(ze_driver_handle_t handle,
       {"ZE_experimental_immediate_command_list_append", 1 << 16, false},
       {"ZE_experimental_mutable_command_list", 1 << 16 | 1, false},
       {graphs, 1 << 16, false},
+      {ranges, 1 << 16, false},
       {"ZE_extension_device_usablemem_size_properties", 1 << 16, false},
       {"ZE_extension_external_memmap_sysmem", 1 << 16, false},
       {"ZE_extension_virtual_mem_readonly_properties", 1 << 16, false},
@@ -166,6 +167,7 @@ CPU_EXPORT ze_result_t zeDriverGetExtensionProperties(ze_driver_handle_t handle,
   for (size_t i = 0; i < sizeof(extensions) / sizeof(extensions[0]); i++) {
     if (cpu_knobs.neo_22_43 && !extensions[i].in_neo_22_43) continue;
     if (extensions[i].name == graphs && !cpu_driver_has_graphs()) continue;
+    if (extensions[i].name == ranges && !cpu_ranges_are_shared()) continue;
     if (properties != NULL && n < *count) {
       snprintf(properties[n].name, sizeof(properties[n].name), "%s", extensions[i].name);
       properties[n].version = extensions[i].version;

@@ -130,15 +130,21 @@ cpu_found cpu_heap_find(cpu_heap *heap, const void *pointer) {
   return (cpu_found){&c->blocks[index], address(heap, (unsigned)class, (uint32_t)index)};
 }
 
-static size_t pages_of(const cpu_block *block) {
+static size_t whole_pages(size_t size) {
   size_t page = (size_t)sysconf(_SC_PAGESIZE);
-  return (block->size + page - 1) & ~(page - 1);
+  return (size + page - 1) & ~(page - 1);
+}
+
+static size_t pages_of(const cpu_block *block) { return whole_pages(block->size); }
+
+bool cpu_heap_map_part(cpu_heap *heap, cpu_found found, size_t at, size_t size, int file, int64_t offset) {
+  char *place = cpu_heap_view(heap, (void *)found.base);
+  int flags = MAP_SHARED | MAP_FIXED | MAP_NORESERVE;
+  return mmap(place + at, whole_pages(size), PROT_READ | PROT_WRITE, flags, file, offset) != MAP_FAILED;
 }
 
 bool cpu_heap_map_file(cpu_heap *heap, cpu_found found, int file) {
-  void *place = cpu_heap_view(heap, (void *)found.base);
-  int flags = MAP_SHARED | MAP_FIXED | MAP_NORESERVE;
-  return mmap(place, pages_of(found.block), PROT_READ | PROT_WRITE, flags, file, 0) != MAP_FAILED;
+  return cpu_heap_map_part(heap, found, 0, found.block->size, file, 0);
 }
 
 void cpu_heap_unmap_file(cpu_heap *heap, cpu_found found) {

@@ -65,6 +65,8 @@ cpu_found cpu_heap_find(cpu_heap *heap, const void *pointer);
 
 /* Puts a file in the place of a block's pages, and fresh pages of its own in the place of the file. */
 bool cpu_heap_map_file(cpu_heap *heap, cpu_found found, int file);
+/* The same for some of its pages, and for a file from an offset on. */
+bool cpu_heap_map_part(cpu_heap *heap, cpu_found found, size_t at, size_t size, int file, int64_t offset);
 void cpu_heap_unmap_file(cpu_heap *heap, cpu_found found);
 
 /* Calls `visit` for every live block. */

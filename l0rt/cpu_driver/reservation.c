@@ -85,7 +85,8 @@ bool cpu_reservation_find(const cpu_context *context, const void *pointer, cpu_m
   const reservation *r = find((uintptr_t)pointer);
   const piece *p = r == NULL || r->context != context ? NULL : page_at(r, (uintptr_t)pointer)->piece;
   if (p != NULL)
-    *mapping = (cpu_mapping){p->base, p->size, p->physical->id, p->physical->device, p->physical->on_host, p->physical};
+    *mapping = (cpu_mapping){p->base,     p->size,  p->physical->id, p->physical->device, p->physical->on_host,
+                             p->physical, p->offset};
   pthread_rwlock_unlock(&lock);
   return p != NULL;
 }

@@ -51,6 +51,7 @@ typedef struct {
   cpu_device *device;
   bool on_host;
   cpu_physical *physical; /* NULL of an allocation */
+  int64_t offset;         /* of a mapping: where it begins in the file that has the physical memory */
 } cpu_mapping;
 
 /* Is the pointer in mapped memory of this context? */

@@ -76,9 +76,13 @@ static int own_file(const cpu_share_record *record, bool any) {
   return -1;
 }
 
-int cpu_share_import(cpu_kind kind, const char *handle, cpu_share_record *record) {
+bool cpu_share_describe(cpu_kind kind, const char *handle, cpu_share_record *record) {
   memcpy(record, handle, sizeof(*record));
-  if (record->magic != MAGIC || record->kind != kind || record->size == 0) return -1;
+  return record->magic == MAGIC && record->kind == kind && record->size != 0;
+}
+
+int cpu_share_import(cpu_kind kind, const char *handle, cpu_share_record *record) {
+  if (!cpu_share_describe(kind, handle, record)) return -1;
   if (kind == CPU_EVENT_POOL && cpu_has_quirk(CPU_QUIRK_RAW_EVENT_HANDLES)) return own_file(record, true);
   if (kind == CPU_USM && cpu_has_quirk(CPU_QUIRK_RAW_MEMORY_HANDLES)) return own_file(record, true);
   int sent = own_file(record, false); /* it came with the handle, or is this process's own */

@@ -36,6 +36,9 @@ size_t cpu_share_size(int file);
 /* Writes a record into a handle of ZE_MAX_IPC_HANDLE_SIZE bytes. */
 bool cpu_share_export(cpu_kind kind, int file, size_t size, uint32_t flags, uint32_t count, char *handle);
 
+/* Reads the record in a handle; false for bytes that are none of this kind. */
+bool cpu_share_describe(cpu_kind kind, const char *handle, cpu_share_record *record);
+
 /* The file that a handle describes, opened here, or -1. */
 int cpu_share_import(cpu_kind kind, const char *handle, cpu_share_record *record);
 

@@ -124,6 +124,7 @@ static void end_if_of_context(cpu_heap *heap, cpu_found found, void *context) {
 }
 
 void cpu_usm_free_all(cpu_context *context) {
+  cpu_ranges_end(context);
   cpu_heap_each(&cpu_device_heap, end_if_of_context, context);
   cpu_heap_each(&cpu_host_heap, end_if_of_context, context);
 }

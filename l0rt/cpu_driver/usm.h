@@ -31,6 +31,12 @@ cpu_found cpu_usm_find_own(const cpu_context *context, const void *pointer);
 /* Which of a kernel's indirect accesses reach what a context has allocated or imported there; 0: none. */
 ze_kernel_indirect_access_flags_t cpu_usm_access(const cpu_context *context, const void *pointer);
 
+/* Are ranges of mapped memory shared by one handle? Since 1.18, so by no build of Intel's driver that is simulated. */
+bool cpu_ranges_are_shared(void);
+
+/* Ends the handles of ranges that a context has made. */
+void cpu_ranges_end(const cpu_context *context);
+
 /* Frees all that is left of a context. */
 void cpu_usm_free_all(cpu_context *context);
 

@@ -8,6 +8,7 @@
 #include "reservation.h"
 #include "share.h"
 #include "usm.h"
+#include "usm_range.h"
 
 /* With the engines held: nothing writes while the pages move. */
 static bool move_into_file(cpu_found found) {
@@ -61,13 +62,19 @@ CPU_EXPORT ze_result_t zeMemGetIpcHandle(ze_context_handle_t context, const void
 CPU_EXPORT ze_result_t zeMemGetIpcHandleWithProperties(ze_context_handle_t context, const void *pointer, void *next,
                                                        ze_ipc_mem_handle_t *ipc) {
   CPU_ENTER();
+  const ze_ipc_phys_mem_handle_range_ext_desc_t *range = NULL;
   for (const ze_base_desc_t *d = next; d != NULL; d = d->pNext) {
+    if (d->stype == ZE_STRUCTURE_TYPE_IPC_PHYS_MEM_HANDLE_RANGE_EXT_DESC) range = (const void *)d;
     if (d->stype != ZE_STRUCTURE_TYPE_IPC_MEM_HANDLE_TYPE_EXT_DESC) continue;
     uint32_t flags = ((const ze_ipc_mem_handle_type_ext_desc_t *)d)->typeFlags;
     CPU_REFUSE_IF(flags > 0x3, ERROR_INVALID_ENUMERATION);
     CPU_REFUSE_IF(flags & ZE_IPC_MEM_HANDLE_TYPE_FLAG_FABRIC_ACCESSIBLE, ERROR_UNSUPPORTED_FEATURE);
   }
-  return get_handle(context, pointer, ipc);
+  if (range == NULL) return get_handle(context, pointer, ipc);
+  CPU_REFUSE_IF(cpu_context_cast(context) == NULL, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(pointer == NULL || ipc == NULL, ERROR_INVALID_NULL_POINTER);
+  CPU_REFUSE_IF(!cpu_ranges_are_shared(), ERROR_UNSUPPORTED_FEATURE);
+  return cpu_range_export(cpu_context_cast(context), pointer, range->size, ipc);
 }
 
 /* A file descriptor for the memory of a handle; it is the caller's to close. */
@@ -78,6 +85,10 @@ CPU_EXPORT ze_result_t zeMemGetFileDescriptorFromIpcHandleExp(ze_context_handle_
   CPU_REFUSE_IF(descriptor == NULL, ERROR_INVALID_NULL_POINTER);
   cpu_share_record record;
   int file = cpu_share_import(CPU_USM, ipc.data, &record);
+  if (file >= 0 && cpu_is_range(&record)) { /* it has no one descriptor */
+    close(file);
+    file = -1;
+  }
   if (file < 0) return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "the handle is none that another process has exported");
   *descriptor = (uint64_t)file;
   return ZE_RESULT_SUCCESS;
@@ -97,8 +108,10 @@ CPU_EXPORT ze_result_t zeMemGetIpcHandleFromFileDescriptorExp(ze_context_handle_
 
 CPU_EXPORT ze_result_t zeMemPutIpcHandle(ze_context_handle_t context, ze_ipc_mem_handle_t ipc) {
   CPU_ENTER();
-  (void)ipc; /* a handle holds nothing: the file goes with its allocation */
-  return cpu_context_cast(context) == NULL ? CPU_REFUSED(ERROR_INVALID_NULL_HANDLE, NULL) : ZE_RESULT_SUCCESS;
+  CPU_REFUSE_IF(cpu_context_cast(context) == NULL, ERROR_INVALID_NULL_HANDLE);
+  cpu_share_record record; /* of an allocation it holds nothing: the file goes with that */
+  if (cpu_share_describe(CPU_USM, ipc.data, &record)) cpu_range_put(&record);
+  return ZE_RESULT_SUCCESS;
 }
 
 CPU_EXPORT ze_result_t zeMemOpenIpcHandle(ze_context_handle_t context_handle, ze_device_handle_t device_handle,
@@ -114,6 +127,7 @@ CPU_EXPORT ze_result_t zeMemOpenIpcHandle(ze_context_handle_t context_handle, ze
   cpu_share_record record;
   int file = cpu_share_import(CPU_USM, ipc.data, &record);
   if (file < 0) return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "the handle is none that another process has exported");
+  if (cpu_is_range(&record)) return cpu_range_open(context, device, &record, file, out);
   cpu_found found = cpu_usm_add(context, device, ZE_MEMORY_TYPE_DEVICE, record.size, 0);
   if (found.block == NULL) {
     close(file);

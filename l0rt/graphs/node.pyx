@@ -2,6 +2,7 @@
 """Nodes in Python: what one thing that a graph does is, and changes of it, checked before any of them is made."""
 
 cimport cython
+from cpython.bytearray cimport PyByteArray_AS_STRING
 from cpython.long cimport PyLong_CheckExact
 from libc.stdint cimport uint32_t
 from libc.stdlib cimport free, malloc
@@ -11,7 +12,7 @@ from l0rt.arguments cimport checked_pattern, is_whole, known_as, whole
 from l0rt.copies cimport Side, side_of
 from l0rt.factory cimport made_by
 from l0rt.graphs.recording cimport Recording, node_kind, node_name
-from l0rt.kernels.arguments cimport MOST, Slot, argument_take, argument_value, slot_let_go
+from l0rt.kernels.arguments cimport Slot, argument_take, argument_value, slot_let_go
 from l0rt.kernels.kernel cimport Kernel, Kernel_check_size, extent, kernel_of
 from l0rt.kernels.launch cimport l0rt_arg, l0rt_recorded_launch, launch_changed, launch_check
 from l0rt.runtime.current.stream cimport stream_object
@@ -91,6 +92,12 @@ cdef class Node:
         """The number of work-items of a kernel's group along x, y and z; None of other nodes."""
         cdef l0rt_node* node = node_of(self)
         return sizes(launch_of(node).group_size) if node.kind == NODE_KERNEL else None
+
+    @property
+    def global_offset(self):
+        """The first global id of a kernel along x, y and z; None of other nodes."""
+        cdef l0rt_node* node = node_of(self)
+        return sizes(launch_of(node).offset) if node.kind == NODE_KERNEL else None
 
     def update(self, *, args=None, src=None, dst=None, value=None, groups=None, group_size=None):
         """Change what the node does in later replays, without a new capture.
@@ -221,13 +228,15 @@ cdef Kernel kernel_of_node(Node self):
 
 
 cdef int update_kernel(Node self, args, groups, group_size) except -1:
-    cdef Slot[MOST] slots
-    cdef l0rt_arg[MOST] values
-    cdef uint32_t[MOST] which
     cdef uint32_t[3] count, size
     cdef uint32_t taken = 0
     cdef Kernel kernel = kernel_of_node(self)
     cdef dict entries = args if type(args) is dict else dict_of(args)
+    cdef Py_ssize_t most = len(entries) + 1
+    cdef bytearray scratch = bytearray(most * (sizeof(Slot) + sizeof(l0rt_arg) + sizeof(uint32_t)))
+    cdef Slot* slots = <Slot*>PyByteArray_AS_STRING(scratch)
+    cdef l0rt_arg* values = <l0rt_arg*>&slots[most]
+    cdef uint32_t* which = <uint32_t*>&values[most]
     if groups is not None:
         extent("groups", groups, count)
     if group_size is not None:
@@ -235,9 +244,9 @@ cdef int update_kernel(Node self, args, groups, group_size) except -1:
         Kernel_check_size(kernel, size)
     try:
         for index, value in entries.items():
+            if taken == most:
+                raise RuntimeError("args changed while it was read")
             which[taken] = index_of(kernel, index)
-            if taken == MOST:
-                raise ValueError(f"args has more than {MOST} arguments")
             taken += 1
             argument_take(kernel.takes, which[taken - 1], value, &slots[taken - 1], &values[taken - 1], NULL)
         with self.recording.turn:
@@ -273,7 +282,8 @@ cdef int change_launch(Node self, Kernel kernel, uint32_t taken, const uint32_t*
     cdef l0rt_node* node = node_of(self)
     cdef l0rt_recorded_launch* launch = launch_of(node)
     cdef l0rt_recorded_launch* made
-    cdef l0rt_arg[MOST] all_values
+    cdef bytearray scratch = bytearray((launch.count + 1) * sizeof(l0rt_arg))
+    cdef l0rt_arg* all_values = <l0rt_arg*>PyByteArray_AS_STRING(scratch)
     cdef uint32_t i
     cdef bint changes_local = size != NULL
     memcpy(all_values, launch.args, launch.count * sizeof(l0rt_arg))

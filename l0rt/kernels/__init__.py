@@ -13,6 +13,7 @@ _DEFINED_IN = {
     "Kernel": "l0rt.kernels.kernel",
     "LocalMemory": "l0rt.kernels.arguments",
     "Module": "l0rt.kernels.module",
+    "Pointer": "l0rt.kernels.arguments",
     "SpecializedKernel": "l0rt.kernels.specialized",
     "SpecializedModule": "l0rt.kernels.specialized",
     "compile": "l0rt.kernels.compiler",

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 from l0rt.kernels.arguments import LocalMemory as LocalMemory
+from l0rt.kernels.arguments import Pointer as Pointer
 from l0rt.kernels.compiler import compile as compile
 from l0rt.kernels.kernel import Kernel as Kernel
 from l0rt.kernels.module import Module as Module
@@ -13,6 +14,7 @@ __all__ = [
     "Kernel",
     "LocalMemory",
     "Module",
+    "Pointer",
     "SpecializedKernel",
     "SpecializedModule",
     "compile",

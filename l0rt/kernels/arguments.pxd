@@ -8,7 +8,7 @@ from l0rt.runtime.streams.types cimport l0rt_stream
 
 
 cdef enum:
-    MOST = 128          # arguments of a kernel
+    FEW = 128           # arguments for which a launch has space on its stack
 
 # A value in the course of a launch. What it holds is let go when the launch is over.
 cdef struct Slot:
@@ -24,6 +24,7 @@ cdef struct Expected:
     int kind
     uint32_t size
     int access          # 1: reads, 2: writes
+    char[16] format     # of the last memory whose elements were those of a vector or a structure; empty: none
 
 
 cdef class Parameters:

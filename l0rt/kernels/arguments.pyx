@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arguments of a launch: what a kernel takes, and what the driver is given for a Python object."""
 
+import re
+
 cimport cython
 from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBuffer_Release, PyObject_CheckBuffer
 from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_CheckExact
@@ -8,15 +10,21 @@ from cpython.long cimport PyLong_AsLongLong, PyLong_AsUnsignedLongLong, PyLong_C
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
-from libc.string cimport memcpy, strchr, strlen
+from libc.string cimport memcpy, strchr, strcmp, strcpy, strlen
 
 from l0rt.arguments cimport address_in, checked_size, get_view, is_address, known_as, whole
 from l0rt.buffer cimport DEVICE, ELSEWHERE, Buffer, Buffer_hold, Buffer_operand, Buffer_unhold
+from l0rt.core.memory cimport memory_kind
 from l0rt.kernels.built cimport l0rt_kernel
 from l0rt.kernels.launch cimport l0rt_arg
+from l0rt.runtime.alloc.heap cimport block_find
+from l0rt.runtime.alloc.page_map cimport map_find
+from l0rt.runtime.memory.operations cimport shared_find
+from l0rt.runtime.memory.registration cimport is_registered
 from l0rt.runtime.memory.transfer cimport l0rt_operand, operand_use
 from l0rt.runtime.streams.naming cimport device as device_name
 from l0rt.runtime.streams.types cimport *
+from l0rt.ze.api cimport ZE_MEMORY_TYPE_UNKNOWN, ze_memory_type_t
 
 from l0rt import lazynumpy as np
 from l0rt.errors import UnsupportedError
@@ -72,6 +80,44 @@ ValueError
 
 @cython.final
 @cython.binding(False)
+cdef class Pointer:
+    """Pointer(address)
+--
+
+An address as an argument of a launch, whatever is there.
+
+An int is taken as a pointer only if there is memory at it that l0rt or the driver knows. This is taken always: for
+memory that only the program knows, such as that of a driver's extension.
+
+Parameters
+----------
+address : int
+    The address, from 0 on, which is the null pointer.
+
+Raises
+------
+ValueError
+    The address is negative, or has more than 64 bits.
+"""
+    cdef readonly uint64_t address
+
+    def __cinit__(self, address):
+        if not is_address(address):
+            raise TypeError(f"an address must be an int, got {type(address).__name__}")
+        self.address = address_in(address, 0)
+
+    def __eq__(self, other):
+        return isinstance(other, Pointer) and (<Pointer>other).address == self.address
+
+    def __hash__(self):
+        return hash((Pointer, self.address))
+
+    def __repr__(self):
+        return f"l0rt.Pointer({self.address:#x})"
+
+
+@cython.final
+@cython.binding(False)
 cdef class Parameters:
     """What a kernel takes, as far as its module tells."""
 
@@ -85,11 +131,13 @@ cdef class Parameters:
 cdef Parameters new_parameters(l0rt_kernel* kernel, str name, tuple arguments):
     cdef Parameters self = Parameters.__new__(Parameters)
     self.ptr, self.name, self.arguments = kernel, name, arguments
-    if kernel.argument_count > MOST:
-        raise NotImplementedError(f"{name}() has {kernel.argument_count} arguments, more than {MOST}")
     if arguments is None:
         return self
-    self.expected = <Expected*>calloc(MOST, sizeof(Expected))
+    nbytes = sum([argument.size for argument in arguments])
+    if nbytes > kernel.module.most_argument_bytes:
+        raise ValueError(f"{name}() takes {nbytes} bytes of arguments: {device_of(self)} takes "
+                         f"{kernel.module.most_argument_bytes}")
+    self.expected = <Expected*>calloc(kernel.argument_count + 1, sizeof(Expected))
     if self.expected == NULL:
         raise MemoryError()
     for i, argument in enumerate(arguments):
@@ -117,8 +165,9 @@ cdef void slot_let_go(Slot* slot) noexcept:
 
 
 cdef int argument_take(Parameters self, Py_ssize_t at, value, Slot* slot, l0rt_arg* out, l0rt_stream* on) except -1:
-    cdef Expected unknown = Expected(ANY, 0, 3)
+    cdef Expected unknown
     cdef Expected* expected = &unknown if self.expected == NULL else &self.expected[at]
+    unknown.kind, unknown.size, unknown.access = ANY, 0, 3
     slot.viewed = 0
     slot.buffer = NULL
     out.value = &slot.word
@@ -135,7 +184,11 @@ cdef int argument_take(Parameters self, Py_ssize_t at, value, Slot* slot, l0rt_a
         out.size = (<LocalMemory>value).nbytes
         return 0
     if expected.kind == POINTER and (value is None or is_address(value)):
-        slot.word = 0 if value is None else address_in(value, 0)
+        slot.word = 0 if value is None else known_address(self, at, value)
+        return 0
+    if isinstance(value, Pointer) and (expected.kind == POINTER or expected.kind == ANY):
+        slot.word = (<Pointer>value).address
+        out.size = sizeof(void*)
         return 0
     if isinstance(value, np.ndarray) and (expected.kind == POINTER or expected.kind == ANY):
         out.size = sizeof(void*)
@@ -143,6 +196,24 @@ cdef int argument_take(Parameters self, Py_ssize_t at, value, Slot* slot, l0rt_a
     if expected.kind in (INT, FLOAT, VALUE, ANY):
         return take_memory(self, at, value, slot, out, expected)
     wrong(self, at, value)
+
+
+cdef uint64_t known_address(Parameters self, Py_ssize_t at, value) except? 0:
+    """An address of memory that l0rt or the driver knows, or 0, the null pointer."""
+    cdef uint64_t address = address_in(value, 0)
+    cdef ze_context_handle_t context = self.ptr.module.device.context
+    cdef ze_memory_type_t kind
+    if address == 0 or block_find(<void*>address) != NULL or shared_find(address) != NULL or (
+            is_registered(<void*>address, 1)):
+        return address
+    if map_find(<void*>address) != NULL:
+        raise ValueError(f"{place(self, at)} is {address:#x}, an address in memory that was freed")
+    with nogil:
+        kind = memory_kind(context, <void*>address)
+    if kind == ZE_MEMORY_TYPE_UNKNOWN:
+        raise ValueError(f"{place(self, at)} is {address:#x}, and neither l0rt nor the driver knows memory there: give "
+                         f"a Buffer, or l0rt.Pointer({address:#x}) if there is some")
+    return address
 
 
 cdef uint32_t local_arguments(Parameters self, tuple args, l0rt_arg* out) except? 0:
@@ -264,9 +335,77 @@ cdef int take_memory(Parameters self, Py_ssize_t at, value, Slot* slot, l0rt_arg
     if expected.kind != ANY and slot.view.len != expected.size:
         raise TypeError(f"{place(self, at)} must have {expected.size} bytes, got {type(value).__name__} of "
                         f"{slot.view.len} bytes")
+    if expected.kind == VALUE and not is_plain(&slot.view) and (
+            slot.view.format == NULL or strcmp(slot.view.format, expected.format) != 0):
+        check_elements(self, at, value, slot.view.format, expected)
     out.value = slot.view.buf
     out.size = slot.view.len
     return 0
+
+
+cdef inline bint is_plain(const Py_buffer* view) noexcept:
+    """Are these bytes, of which nothing is known? Padding alone is what NumPy says of its void."""
+    cdef const char* format = view.format
+    return format == NULL or strcmp(format, b"B") == 0 or strcmp(format, b"<B") == 0 or (
+        strchr(format, b"x") == &format[strlen(format) - 1])
+
+
+cdef int check_elements(Parameters self, Py_ssize_t at, value, const char* format, Expected* expected) except -1:
+    """TypeError: the elements of this memory are others than those of the vector or the structure."""
+    layout = self.arguments[at].layout
+    try:
+        if any([base.__module__ == "_ctypes" for base in type(value).__mro__]):     # formats without members' places
+            kind = np.dtype(type(value))
+        else:
+            kind = np.asarray(value if isinstance(value, np.ndarray) or isinstance(value, np.generic)
+                              else memoryview(value)).dtype
+    except (TypeError, ValueError, NotImplementedError):    # elements that NumPy does not have
+        kind = np.dtype("O")
+    found = letters_of(kind) * (expected.size // max(kind.itemsize, 1))
+    if not all([wanted == "x" or wanted == got or wanted + got == "Pq" for wanted, got in zip(layout, found)]):
+        raise TypeError(f"{place(self, at)} must be {layout_told(layout)}, got {type(value).__name__} of "
+                        f"{kind if kind.subdtype is None else kind.subdtype[0]}")
+    if format != NULL and strlen(format) < sizeof(expected.format) and strchr(format, b"{") == NULL:
+        strcpy(expected.format, format)
+    return 0
+
+
+cdef dict LETTERS = {("f", 2): "e", ("f", 4): "f", ("f", 8): "d",
+                     **{(kind, 1 << i): "bhiq"[i] for kind in "biu" for i in range(4)}}
+cdef dict WORDS = {"b": "int of 1 byte", "h": "int of 2 bytes", "i": "int of 4 bytes", "q": "int of 8 bytes",
+                   "e": "float of 2 bytes", "f": "float of 4 bytes", "d": "float of 8 bytes", "P": "pointer"}
+
+
+cdef str letters_of(kind):
+    """What each byte of a NumPy type is, as `Argument.layout` says it; ``?``: nothing that a kernel has."""
+    if kind.subdtype is not None:
+        element = kind.subdtype[0]
+        return letters_of(element) * (kind.itemsize // max(element.itemsize, 1))
+    if kind.names is not None:
+        found = ["x"] * kind.itemsize
+        for name in kind.names:
+            field, offset = kind.fields[name][:2]
+            found[offset:offset + field.itemsize] = letters_of(field)
+        return "".join(found)
+    if kind.kind == "c" and kind.isnative:
+        return 2 * LETTERS.get(("f", kind.itemsize // 2), "?").ljust(kind.itemsize // 2, ".")
+    if kind.kind == "V":
+        return "x" * kind.itemsize
+    letter = LETTERS.get((kind.kind, kind.itemsize), "?") if kind.isnative else "?"
+    return letter.ljust(kind.itemsize, ".")
+
+
+cdef str layout_told(str layout):
+    """A layout in words."""
+    parts = []
+    for text in re.findall(r"[^.x]\.*|x+", layout):
+        told = f"padding of {len(text)} bytes" if text[0] == "x" else WORDS[text[0]]
+        if parts and parts[-1][0] == told:
+            parts[-1][1] += 1
+        else:
+            parts.append([told, 1])
+    told = [f"{count} x {what}" if count > 1 else what for what, count in parts]
+    return ", ".join(told if len(told) <= 8 else [*told[:8], "..."])
 
 
 cdef bint is_of_kind(const Py_buffer* view, int kind) noexcept:
@@ -311,7 +450,7 @@ cdef int wrong(Parameters self, Py_ssize_t at, value) except -1:
                         f"numpy.int32(1), got {got}")
     argument = self.arguments[at]
     if argument.kind == "pointer":
-        told = "a Buffer, an address or None"
+        told = "a Buffer, an address, l0rt.Pointer(address) or None"
         if isinstance(value, np.ndarray):
             got += (", which is host memory that the kernel cannot reach: copy it to a Buffer first, or make it with "
                     "l0rt.pinned()")
@@ -332,3 +471,4 @@ cdef object device_of(Parameters self):
 
 
 known_as(LocalMemory, b"l0rt.LocalMemory")
+known_as(Pointer, b"l0rt.Pointer")

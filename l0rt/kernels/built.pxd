@@ -23,9 +23,10 @@ cdef struct l0rt_kernel:
     pthread_mutex_t lock        # around arguments, group size and launch, which are one step; no GIL inside
     PyObject* told              # (what the module says of it, its required group size), both or None; NULL: not known
     uint32_t argument_count
-    uint64_t pointers[2]        # one bit for each argument that is known to be one
+    uint64_t* pointers          # one bit for each argument that is known to be one
     uint32_t local_bytes        # of a group, beside its arguments
     uint32_t group_size[3]      # of the last launch; 0: not known
+    uint32_t offset[3]          # of its work-items
     l0rt_launched* launched
     uint32_t launched_count
     uint32_t launched_capacity
@@ -43,6 +44,7 @@ cdef struct l0rt_module:
     uint32_t most_items[3]      # in a group, along each axis
     uint32_t most_items_of_group
     uint32_t most_local_bytes   # of a group
+    uint32_t most_argument_bytes
 
 
 # Build code; `constants` is None or a dict of SpecId -> bytes.

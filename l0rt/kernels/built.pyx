@@ -7,7 +7,7 @@ wait.
 
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
-from libc.stdint cimport uint32_t
+from libc.stdint cimport uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, strcmp, strdup
 
@@ -58,7 +58,7 @@ cdef l0rt_module* module_open(l0rt_device* device, int format, bytes code, bytes
     made.device = device
     made.refs = 1
     made.most_items_of_group = limits.total_group_size
-    made.most_local_bytes = limits.local_bytes
+    made.most_local_bytes, made.most_argument_bytes = limits.local_bytes, limits.argument_bytes
     memcpy(made.most_items, limits.group_size, sizeof(limits.group_size))
     memcpy(made.most_groups, limits.group_count, sizeof(limits.group_count))
     made.next = _open
@@ -136,7 +136,10 @@ cdef l0rt_kernel* module_kernel(l0rt_module* module, bytes name) except NULL:
     if kernel == NULL:
         raise MemoryError()
     kernel.name = strdup(name)
-    if kernel.name == NULL:
+    kernel.pointers = <uint64_t*>calloc(found["argument_count"] // 64 + 1, sizeof(uint64_t))
+    if kernel.name == NULL or kernel.pointers == NULL:
+        free(kernel.name)
+        free(kernel.pointers)
         free(kernel)
         raise MemoryError()
     mutex_init(&kernel.lock, NULL)
@@ -274,6 +277,7 @@ cdef void module_free(l0rt_module* module) noexcept:
         Py_XDECREF(kernel.told)
         mutex_destroy(&kernel.lock)
         free(kernel.launched)
+        free(kernel.pointers)
         timeline_free(kernel.name)
         free(kernel)
     free(module)

@@ -9,6 +9,7 @@ compiler's build; native code also the device, the driver and the specialisation
 import os
 import re
 import shlex
+import sys
 import threading
 import time
 from collections import namedtuple
@@ -210,7 +211,8 @@ def compiler():
                 raise ModuleBuildError(f"the compiler {path} cannot be read: {error.strerror}") from None
             _found[chosen, os.environ.get("LD_LIBRARY_PATH")] = known
             return known
-    ways = {"ocloc": f"libocloc ({ocloc.PACKAGE})", "zig": f"the package ziglang ({zig.PACKAGE})"}
+    reason = "" if ocloc.child_command() else f"; {ocloc.NO_PYTHON.format(sys.executable)}"
+    ways = {"ocloc": f"libocloc ({ocloc.PACKAGE}){reason}", "zig": f"the package ziglang ({zig.PACKAGE})"}
     told = " or ".join(ways.values())
     if chosen != "auto":
         told = f"{ways[chosen]}, which the setting compiler={chosen} (L0RT_COMPILER) asks for"
@@ -223,9 +225,8 @@ def compiler():
 @lru_cache(1)
 def _own_identity():
     """Return what distinguishes this code from another version's, which may do otherwise with the same source."""
-    names = ("compiler.py", "includes.py", "ocloc.py", "zig.py")
-    found = [os.stat(os.path.join(os.path.dirname(__file__), name)) for name in names]
-    found.append(os.stat(spirv.__file__))  # a library
+    files = [__file__, *(module.__file__ for module in (includes, ocloc, spirv, zig))]
+    found = [os.stat(file) for file in (files if os.path.isfile(__file__) else [sys.executable])]  # else it is frozen
     return repr([(facts.st_size, facts.st_mtime_ns) for facts in found])
 
 

@@ -13,6 +13,7 @@ cdef class Kernel:
     cdef readonly str name
     cdef readonly tuple arguments
     cdef object required
+    cdef bint counts_items      # it may ask how many groups or work-items there are, or which group it is in
     cdef object __weakref__
 
 

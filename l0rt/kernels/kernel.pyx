@@ -3,6 +3,7 @@
 
 cimport cython
 from cpython cimport array
+from cpython.bytearray cimport PyByteArray_AS_STRING
 from cpython.long cimport PyLong_CheckExact
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
@@ -12,7 +13,7 @@ from libc.stdint cimport uint32_t, uint64_t
 from l0rt.arguments cimport is_whole, known_as, plain_int, whole
 from l0rt.factory cimport made_by
 from l0rt.kernels.arguments cimport (
-    MOST,
+    FEW,
     Expected,
     Slot,
     argument_take,
@@ -110,7 +111,8 @@ cdef class Kernel:
             The local memory is more than the device has, or the module was closed.
         """
         cdef uint32_t[3] size
-        cdef l0rt_arg[MOST] values
+        cdef bytearray scratch = bytearray((self.ptr.argument_count + 1) * sizeof(l0rt_arg))
+        cdef l0rt_arg* values = <l0rt_arg*>PyByteArray_AS_STRING(scratch)
         cdef uint32_t most = 0, count
         module_check(self.ptr.module)
         extent("group_size", group_size, size)
@@ -122,27 +124,30 @@ cdef class Kernel:
         return most
 
     def launch(self, *args, groups=None, group_size=None, global_size=None, Queue stream=None,
-               bint cooperative=False):
+               bint cooperative=False, global_offset=None):
         """Launch the kernel in the order of a stream. It returns at once.
 
         Parameters
         ----------
         *args
             The arguments. A pointer takes a Buffer of the device, of host or of shared memory, an array on pinned
-            memory, an address, or None for a null pointer. Local memory takes `LocalMemory`. A number takes a Python or
-            NumPy number; a vector or a structure takes bytes, a NumPy array or scalar, or a ctypes structure of its
-            size. A native module does not tell its types: there, numbers must be NumPy's or ctypes'.
+            memory, an address of memory that l0rt or the driver knows, `Pointer`, or None for a null pointer. Local
+            memory takes `LocalMemory`. A number takes a Python or NumPy number; a vector or a structure takes bytes, or
+            a NumPy array or scalar or a ctypes structure of the same elements. A native module does not tell its types:
+            there, numbers must be NumPy's or ctypes'.
         groups : int or tuple of int, optional
             The number of groups, along x or along x, y and z. Pass either this or ``global_size``.
         group_size : int or tuple of int, optional
             The number of work-items of a group. Without it, the size is the one that the kernel requires or that the
             driver suggests.
         global_size : int or tuple of int, optional
-            The number of work-items, a multiple of ``group_size``.
+            The number of work-items. Where it is no multiple of ``group_size``, the last groups are smaller: see Notes.
         stream : Stream or None, optional
             A stream of the module's device. None is its current stream.
         cooperative : bool, optional
             Whether the groups wait for each other, so that all of them must run at the same time.
+        global_offset : int or tuple of int, optional
+            The first global id, along x or along x, y and z.
 
         Raises
         ------
@@ -151,11 +156,28 @@ cdef class Kernel:
         ValueError
             A size or a value is out of range, a Buffer was freed, the module was closed, or the stream is of another
             device.
+        UnsupportedError
+            The device has no global offsets.
+
+        Notes
+        -----
+        A ``global_size`` that ``group_size`` does not divide is launched in up to eight parts, one behind the other:
+        whole groups, and along each axis a smaller one. The kernel must not require a group size or ask for numbers of
+        groups or work-items, nor for its group's number, which each part would count for itself.
         """
-        cdef uint32_t[3] count, size
+        cdef uint32_t[3] count, size, rest, offset
+        cdef uint32_t* begin = NULL
+        cdef bint is_moved = global_offset is not None
         module_check(self.ptr.module)
-        sizes_of(self, groups, group_size, global_size, count, size)
-        Kernel_launch(self, args, count, size, stream, cooperative)
+        if is_moved:
+            extent_from("global_offset", global_offset, 0, offset)
+            is_moved = offset[0] != 0 or offset[1] != 0 or offset[2] != 0
+        if is_moved:
+            begin = offset
+        if sizes_of(self, groups, group_size, global_size, count, size, rest):
+            Kernel_launch_parts(self, args, count, size, rest, begin, stream, cooperative)
+        else:
+            Kernel_launch(self, args, count, size, begin, stream, cooperative)
 
     def __call__(self, *args):
         """Say how a kernel is launched."""
@@ -192,7 +214,7 @@ cdef class Launcher:
         cdef Kernel kernel = self.kernel
         if kernel is None:
             kernel = Dispatcher_choose(self.dispatcher, args, self.stream)
-        Kernel_launch(kernel, args, self.groups, self.size, self.stream, False)
+        Kernel_launch(kernel, args, self.groups, self.size, NULL, self.stream, False)
 
     def __repr__(self):
         return f"{self.dispatcher if self.kernel is None else self.kernel!r}[{self.groups}, {self.size}]"
@@ -279,8 +301,9 @@ cdef Kernel new_kernel(l0rt_kernel* kernel, str name, interface):
     module_retain(kernel.module)
     if interface is not None and len(interface.arguments) == kernel.argument_count:
         self.arguments = interface.arguments
-        self.required = interface.required_group_size
+        self.required, self.counts_items = interface.required_group_size, interface.counts_items
     else:
+        self.counts_items = True
         self.required = kernel_properties(kernel)["required_group_size"]
     self.takes = new_parameters(kernel, name, self.arguments)
     if kernel.told == NULL:
@@ -297,7 +320,7 @@ cdef Kernel kernel_of(l0rt_kernel* kernel):
     if interface is not None or kernel.told == NULL:
         return new_kernel(kernel, name, interface)
     made = Kernel.__new__(Kernel)       # what a native module says of it is known: the module may be closed
-    made.name, made.ptr, made.required = name, kernel, required
+    made.name, made.ptr, made.required, made.counts_items = name, kernel, required, True
     module_retain(kernel.module)
     made.takes = new_parameters(kernel, name, None)
     return made
@@ -308,35 +331,41 @@ cdef Kernel kernel_of(l0rt_kernel* kernel):
 
 cdef int extent(str what, value, uint32_t* out) except -1:
     """A size along x, or along up to three axes."""
+    return extent_from(what, value, 1, out)
+
+
+cdef int extent_from(str what, value, long least, uint32_t* out) except -1:
+    """A number of at least so much along x, or along up to three axes. Along the others it is that."""
     cdef Py_ssize_t count = 1
-    out[1] = out[2] = 1
+    out[1] = out[2] = least
     if not PyLong_CheckExact(value) and isinstance(value, (tuple, list)):
         count = len(value)
         if not 1 <= count <= 3:
             raise ValueError(f"{what} must have 1 to 3 sizes, got {count}")
         for i in range(count):
-            out[i] = one_size(what, value[i])
+            out[i] = one_size(what, value[i], least)
         return 0
-    out[0] = one_size(what, value)
+    out[0] = one_size(what, value, least)
     return 0
 
 
-cdef uint32_t one_size(str what, value) except? 0:
+cdef uint32_t one_size(str what, value, long least) except? 0:
     cdef long plain = plain_int(value)
-    if 0 < plain <= <long>0xFFFFFFFF:
+    if least <= plain <= <long>0xFFFFFFFF:
         return <uint32_t>plain
     if not is_whole(value):
         raise TypeError(f"{what} must be an int or a tuple of ints, got {type(value).__name__}")
     number = whole(value, what)
-    if not 1 <= number < 1 << 32:
-        raise ValueError(f"{what} must be 1 to 2**32 - 1, got {number}")
+    if not least <= number < 1 << 32:
+        raise ValueError(f"{what} must be {least} to 2**32 - 1, got {number}")
     return number
 
 
 cdef int sizes_of(
-        Kernel self, groups, group_size, global_size, uint32_t* count, uint32_t* size) except -1:
-    """The number of groups and the size of each."""
+        Kernel self, groups, group_size, global_size, uint32_t* count, uint32_t* size, uint32_t* rest) except -1:
+    """The number of whole groups and the size of each; 1: there are so many work-items more, along each axis."""
     cdef uint32_t[3] items
+    cdef int has_rest = 0
     if (groups is None) == (global_size is None):
         raise ValueError("a launch takes groups= or global_size=, one of the two")
     if group_size is None and self.required is not None:
@@ -353,11 +382,9 @@ cdef int sizes_of(
         with nogil:
             kernel_suggest(self.ptr, items, size)
     for i in range(3):
-        if items[i] % size[i] != 0:
-            raise ValueError(f"global_size must be a multiple of group_size, got {items} and "
-                             f"{[size[0], size[1], size[2]]}")
-        count[i] = items[i] // size[i]
-    return 0
+        count[i], rest[i] = items[i] // size[i], items[i] % size[i]
+        has_rest |= rest[i] != 0
+    return has_rest
 
 
 cdef int suggest_for(Kernel self, const uint32_t* groups, uint32_t* size) except -1:
@@ -379,10 +406,42 @@ cdef int suggest_for(Kernel self, const uint32_t* groups, uint32_t* size) except
 # --- The launch.
 
 
+cdef int Kernel_launch_parts(
+        Kernel self, tuple args, const uint32_t* groups, const uint32_t* size, const uint32_t* rest,
+        const uint32_t* offset, Queue stream, bint cooperative) except -1:
+    """Launch the whole groups, and what is left along each axis, of sizes that groups do not divide."""
+    cdef uint32_t[3] part_groups, part_size, part_offset
+    cdef uint32_t begin
+    cdef bint is_empty
+    cdef str why = ("the kernel requires its group size" if self.required is not None
+                    else "the groups of a cooperative launch run together" if cooperative
+                    else "the device has no global offsets" if not self.ptr.module.device.caps.global_offset
+                    else "the kernel counts groups or work-items, or it is native code" if self.counts_items else None)
+    if why is not None:
+        raise ValueError(f"{self.name}(): global_size must be a multiple of group_size, for {why}: got "
+                         f"{[groups[i] * size[i] + rest[i] for i in range(3)]} and {[size[0], size[1], size[2]]}")
+    for part in range(8):
+        is_empty = False
+        for i in range(3):
+            begin = offset[i] if offset != NULL else 0
+            if part >> i & 1:
+                part_groups[i], part_size[i], part_offset[i] = 1, rest[i], begin + groups[i] * size[i]
+            else:
+                part_groups[i], part_size[i], part_offset[i] = groups[i], size[i], begin
+            is_empty |= part_groups[i] == 0 or part_size[i] == 0
+        if not is_empty:
+            Kernel_launch(self, args, part_groups, part_size, part_offset, stream, cooperative)
+    return 0
+
+
 cdef int Kernel_launch(
-        Kernel self, tuple args, uint32_t* groups, uint32_t* size, Queue stream, bint cooperative) except -1:
-    cdef Slot[MOST] slots
-    cdef l0rt_arg[MOST] values
+        Kernel self, tuple args, const uint32_t* groups, const uint32_t* size, const uint32_t* offset, Queue stream,
+        bint cooperative) except -1:
+    cdef Slot[FEW] few_slots
+    cdef l0rt_arg[FEW] few_values
+    cdef Slot* slots = few_slots
+    cdef l0rt_arg* values = few_values
+    cdef bytearray scratch = None
     cdef Py_ssize_t count = PyTuple_GET_SIZE(args), taken = 0
     cdef l0rt_kernel* kernel = self.ptr
     cdef l0rt_stream* on
@@ -391,13 +450,17 @@ cdef int Kernel_launch(
         refuse_count(kernel, count)
     on = stream.ptr if stream is not None else current_stream(kernel.module.device.index)
     Kernel_check_size(self, size)
+    if count > FEW:
+        scratch = bytearray(count * (sizeof(Slot) + sizeof(l0rt_arg)))
+        slots = <Slot*>PyByteArray_AS_STRING(scratch)
+        values = <l0rt_arg*>&slots[count]
     try:
         while taken < count:
             taken += 1
             argument_take(self.takes, taken - 1, <object>PyTuple_GET_ITEM(args, taken - 1), &slots[taken - 1],
                           &values[taken - 1], on)
         with nogil:
-            kernel_launch(kernel, groups, size, values, count, cooperative, on)
+            kernel_launch(kernel, groups, size, offset, values, count, cooperative, on)
         if has_hooks():
             note_accesses(self, slots, count, on)
     finally:

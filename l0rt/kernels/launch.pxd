@@ -17,6 +17,7 @@ cdef struct l0rt_recorded_launch:
     l0rt_kernel* kernel
     uint32_t groups[3]
     uint32_t group_size[3]
+    uint32_t offset[3]
     uint32_t count
     bint cooperative
     uint64_t* changed           # when each argument was changed last, then the groups, then their size; NULL: never
@@ -39,7 +40,7 @@ cdef inline bint is_zero(const l0rt_arg* arg) noexcept nogil:
 
 # The same of an argument that the module says is a pointer.
 cdef inline bint is_null_pointer(const l0rt_kernel* kernel, uint32_t at, const l0rt_arg* arg) noexcept nogil:
-    return at < 128 and kernel.pointers[at // 64] >> (at % 64) & 1 and is_zero(arg)
+    return kernel.pointers[at // 64] >> (at % 64) & 1 and is_zero(arg)
 
 
 # RuntimeError: one of them is.
@@ -53,9 +54,10 @@ cdef int kernel_suggest(l0rt_kernel* kernel, const uint32_t* global_size, uint32
 # How many groups with the local memory that is among the arguments can run at the same time.
 cdef int kernel_most_cooperative(
     l0rt_kernel* kernel, const uint32_t* size, const l0rt_arg* args, uint32_t count, uint32_t* most) except -1 nogil
+# `offset` NULL: global ids begin at 0.
 cdef int kernel_launch(
-    l0rt_kernel* kernel, const uint32_t* groups, const uint32_t* size, const l0rt_arg* args, uint32_t count,
-    bint cooperative, l0rt_stream* stream) except -1 nogil
+    l0rt_kernel* kernel, const uint32_t* groups, const uint32_t* size, const uint32_t* offset, const l0rt_arg* args,
+    uint32_t count, bint cooperative, l0rt_stream* stream) except -1 nogil
 # Append a recorded launch to a regular list.
 cdef int kernel_append(const l0rt_recorded_launch* launch, l0rt_stream* list) except -1 nogil
 # A launch like another one, with other values: what is NULL stays, and `args` are those of the arguments `which`. It

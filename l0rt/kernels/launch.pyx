@@ -13,6 +13,7 @@ from l0rt.core.module cimport (
     kernel_cooperative_groups,
     kernel_set_argument,
     kernel_set_group_size,
+    kernel_set_offset,
     kernel_suggest_group_size,
 )
 from l0rt.kernels.built cimport (
@@ -34,6 +35,11 @@ from l0rt.runtime.streams.sleep cimport ANY_SLEEP, is_any_asleep, refuse_asleep,
 from l0rt.runtime.streams.types cimport *
 from l0rt.runtime.streams.wait cimport device_fails
 from l0rt.ze.api cimport ZE_RESULT_NOT_READY, ZE_RESULT_SUCCESS, ze_result_t
+
+from l0rt.errors import UnsupportedError
+
+cdef uint32_t[3] NOWHERE = [0, 0, 0]     # where global ids begin of themselves
+
 
 cdef l0rt_launched* launch_on(l0rt_kernel* kernel, l0rt_stream* stream) noexcept nogil:
     """Where the kernel's last launch on a stream is kept; NULL: no memory. The kernel's lock is held."""
@@ -65,6 +71,18 @@ cdef ze_result_t set_size(l0rt_kernel* kernel, const uint32_t* size) noexcept no
     return r
 
 
+cdef ze_result_t set_global_offset(l0rt_kernel* kernel, const uint32_t* offset) noexcept nogil:
+    cdef ze_result_t r
+    if offset == NULL:
+        offset = &NOWHERE[0]
+    if kernel.offset[0] == offset[0] and kernel.offset[1] == offset[1] and kernel.offset[2] == offset[2]:
+        return ZE_RESULT_SUCCESS
+    r = kernel_set_offset(kernel.handle, offset)
+    if r == ZE_RESULT_SUCCESS:          # else the driver has changed nothing
+        memcpy(kernel.offset, offset, sizeof(kernel.offset))
+    return r
+
+
 cdef inline ze_result_t set_argument(l0rt_kernel* kernel, uint32_t at, const l0rt_arg* arg) noexcept nogil:
     cdef ze_result_t r = kernel_set_argument(kernel.handle, at, arg.size, arg.value)
     if r != ZE_RESULT_SUCCESS and is_zero(arg):
@@ -81,8 +99,8 @@ cdef enum:
 
 
 cdef int launch_locked(
-        l0rt_kernel* kernel, const uint32_t* groups, const uint32_t* size, const l0rt_arg* args, uint32_t count,
-        bint cooperative, l0rt_stream* stream) noexcept nogil:
+        l0rt_kernel* kernel, const uint32_t* groups, const uint32_t* size, const uint32_t* offset, const l0rt_arg* args,
+        uint32_t count, bint cooperative, l0rt_stream* stream) noexcept nogil:
     """A driver's result, or one of the codes above. Nothing raises, for the kernel's lock is held."""
     cdef l0rt_launched* launched
     cdef uint64_t seen
@@ -96,26 +114,28 @@ cdef int launch_locked(
         seen = l0rt_load64(&sleeps)
         if is_any_asleep() and argument_asleep(args, count) != NULL:
             return ASLEEP
-        status = append_locked(kernel, groups, size, args, count, cooperative, stream, seen, &launched.seq)
+        status = append_locked(kernel, groups, size, offset, args, count, cooperative, stream, seen, &launched.seq)
         if status != ZE_RESULT_NOT_READY or l0rt_load64(&sleeps) == seen:
             return status
 
 
 cdef inline int append_locked(
-        l0rt_kernel* kernel, const uint32_t* groups, const uint32_t* size, const l0rt_arg* args, uint32_t count,
-        bint cooperative, l0rt_stream* stream, uint64_t seen, uint64_t* seq) noexcept nogil:
-    cdef int status = set_locked(kernel, groups, size, args, count, cooperative)
+        l0rt_kernel* kernel, const uint32_t* groups, const uint32_t* size, const uint32_t* offset, const l0rt_arg* args,
+        uint32_t count, bint cooperative, l0rt_stream* stream, uint64_t seen, uint64_t* seq) noexcept nogil:
+    cdef int status = set_locked(kernel, groups, size, offset, args, count, cooperative)
     if status != ZE_RESULT_SUCCESS:
         return status
     return queue_try_launch(stream, kernel.handle, kernel.name, groups, kernel.group_size, cooperative, seen, seq)
 
 
 cdef inline int set_locked(
-        l0rt_kernel* kernel, const uint32_t* groups, const uint32_t* size, const l0rt_arg* args, uint32_t count,
-        bint cooperative) noexcept nogil:
+        l0rt_kernel* kernel, const uint32_t* groups, const uint32_t* size, const uint32_t* offset, const l0rt_arg* args,
+        uint32_t count, bint cooperative) noexcept nogil:
     """Set the group size and the arguments. No driver has to refuse too many groups of a cooperative launch."""
     cdef ze_result_t r = set_size(kernel, size)
     cdef uint32_t i, most = 0
+    if r == ZE_RESULT_SUCCESS:
+        r = set_global_offset(kernel, offset)
     for i in range(count):
         if r != ZE_RESULT_SUCCESS:
             return r
@@ -128,18 +148,20 @@ cdef inline int set_locked(
 
 
 cdef int kernel_launch(
-        l0rt_kernel* kernel, const uint32_t* groups, const uint32_t* size, const l0rt_arg* args, uint32_t count,
-        bint cooperative, l0rt_stream* stream) except -1 nogil:
+        l0rt_kernel* kernel, const uint32_t* groups, const uint32_t* size, const uint32_t* offset, const l0rt_arg* args,
+        uint32_t count, bint cooperative, l0rt_stream* stream) except -1 nogil:
     cdef int status
     if count != kernel.argument_count or stream.device != kernel.module.device or not fits(kernel, groups, size):
         return refuse_launch(kernel, groups, size, count, stream)
+    if offset != NULL:
+        check_offset(kernel, groups, size, offset)
     if local_bytes_of(kernel, args, count) > kernel.module.most_local_bytes:
         return refuse_local(kernel, local_bytes_of(kernel, args, count))
-    if captures(stream) and record_launch(kernel, groups, size, args, count, cooperative, stream):
+    if captures(stream) and record_launch(kernel, groups, size, offset, args, count, cooperative, stream):
         return 0
     queue_open(stream)                  # may need the GIL: before the lock
     mutex_lock(&kernel.lock)
-    status = launch_locked(kernel, groups, size, args, count, cooperative, stream)
+    status = launch_locked(kernel, groups, size, offset, args, count, cooperative, stream)
     mutex_unlock(&kernel.lock)
     if status == ASLEEP:
         return refuse_asleep(argument_asleep(args, count), NULL)
@@ -161,8 +183,8 @@ def _name_at(kernel):
 
 
 cdef l0rt_recorded_launch* launch_copy(
-        l0rt_kernel* kernel, const uint32_t* groups, const uint32_t* size, const l0rt_arg* args, uint32_t count,
-        bint cooperative) noexcept nogil:
+        l0rt_kernel* kernel, const uint32_t* groups, const uint32_t* size, const uint32_t* offset, const l0rt_arg* args,
+        uint32_t count, bint cooperative) noexcept nogil:
     cdef size_t nbytes = sizeof(l0rt_recorded_launch) + count * sizeof(l0rt_arg)
     cdef l0rt_recorded_launch* made
     cdef char* at
@@ -175,6 +197,7 @@ cdef l0rt_recorded_launch* launch_copy(
     made.kernel, made.count, made.cooperative, made.changed = kernel, count, cooperative, NULL
     memcpy(made.groups, groups, sizeof(made.groups))
     memcpy(made.group_size, size, sizeof(made.group_size))
+    memcpy(made.offset, offset if offset != NULL else &NOWHERE[0], sizeof(made.offset))
     at = <char*>&made.args[count]
     for i in range(count):
         made.args[i] = args[i]
@@ -199,7 +222,8 @@ cdef l0rt_recorded_launch* launch_changed(
         for i in range(count):
             values[which[i]] = args[i]
         made = launch_copy(launch.kernel, groups if groups != NULL else launch.groups,
-                           size if size != NULL else launch.group_size, values, launch.count, launch.cooperative)
+                           size if size != NULL else launch.group_size, launch.offset, values, launch.count,
+                           launch.cooperative)
     free(values)
     if made == NULL:
         if changed != launch.changed:
@@ -234,8 +258,8 @@ cdef int launch_check(
 
 
 cdef int record_launch(
-        l0rt_kernel* kernel, const uint32_t* groups, const uint32_t* size, const l0rt_arg* args, uint32_t count,
-        bint cooperative, l0rt_stream* stream) except -1 nogil:
+        l0rt_kernel* kernel, const uint32_t* groups, const uint32_t* size, const uint32_t* offset, const l0rt_arg* args,
+        uint32_t count, bint cooperative, l0rt_stream* stream) except -1 nogil:
     """1: recorded, 0: nothing is captured from the stream any more."""
     cdef l0rt_node node
     cdef int added = 0, status = CLOSED
@@ -243,7 +267,7 @@ cdef int record_launch(
     if cooperative:
         mutex_lock(&kernel.lock)
         if not l0rt_load_int(&kernel.module.closed):
-            status = set_locked(kernel, groups, size, args, count, True)
+            status = set_locked(kernel, groups, size, offset, args, count, True)
         mutex_unlock(&kernel.lock)
         if status == TOO_MANY:
             return refuse_cooperative(kernel, groups, size, args, count)
@@ -251,7 +275,7 @@ cdef int record_launch(
             return fail(kernel, status)
     memset(&node, 0, sizeof(node))
     node.kind = NODE_KERNEL
-    node.payload = launch_copy(kernel, groups, size, args, count, cooperative)
+    node.payload = launch_copy(kernel, groups, size, offset, args, count, cooperative)
     with gil:
         if node.payload == NULL:
             raise MemoryError()
@@ -275,8 +299,8 @@ cdef int kernel_append(const l0rt_recorded_launch* launch, l0rt_stream* list) ex
     cdef int r
     cdef uint64_t seq
     mutex_lock(&kernel.lock)
-    r = append_locked(kernel, launch.groups, launch.group_size, launch.args, launch.count, launch.cooperative, list,
-                      ANY_SLEEP, &seq)
+    r = append_locked(kernel, launch.groups, launch.group_size, launch.offset, launch.args, launch.count,
+                      launch.cooperative, list, ANY_SLEEP, &seq)
     mutex_unlock(&kernel.lock)
     if r == TOO_MANY:
         return refuse_cooperative(kernel, launch.groups, launch.group_size, launch.args, launch.count)
@@ -317,6 +341,26 @@ cdef int refuse_launch(
                      [kernel.module.most_items[i] for i in range(3)])
         raise ValueError(f"a group of {name}() must have at most {kernel.module.most_items_of_group} work-items, got "
                          f"{size[0]} x {size[1]} x {size[2]}")
+
+
+cdef int check_offset(
+        l0rt_kernel* kernel, const uint32_t* groups, const uint32_t* size, const uint32_t* offset) except -1 nogil:
+    cdef bint good = kernel.module.device.caps.global_offset
+    for i in range(3):
+        good = good and offset[i] + <uint64_t>groups[i] * size[i] <= <uint64_t>1 << 32
+    return 0 if good else refuse_offset(kernel, groups, size, offset)
+
+
+cdef int refuse_offset(
+        l0rt_kernel* kernel, const uint32_t* groups, const uint32_t* size, const uint32_t* offset) except -1 nogil:
+    with gil:
+        name = kernel.name.decode("utf-8", "replace")
+        if not kernel.module.device.caps.global_offset:
+            raise UnsupportedError(f"{name}(): device {kernel.module.device.index} has no global offsets: see "
+                                   "global_offset of `l0rt doctor`")
+        items = [groups[i] * <uint64_t>size[i] for i in range(3)]
+        raise ValueError(f"{name}(): global ids must be below 2**32, got {items} work-items from "
+                         f"{[offset[i] for i in range(3)]} on")
 
 
 cdef inline uint64_t local_bytes_of(const l0rt_kernel* kernel, const l0rt_arg* args, uint32_t count) noexcept nogil:

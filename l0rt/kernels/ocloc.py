@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Intel's offline compiler, libocloc: where is it, and what does it make of a source?
 
-It runs in a child process. There it may print, crash or exit without harm, Ctrl-C ends it, and threads can compile at
-the same time. That takes some 20 ms of the 200 ms and more of a compile. The child gets everything through pipes and
-writes no files.
+It runs in a child process, a Python. There it may print, crash or exit without harm, Ctrl-C ends it, and threads can
+compile at the same time. That takes some 20 ms of the 200 ms and more of a compile. The child gets everything through
+pipes and writes no files.
 """
 
 import glob
@@ -16,6 +16,7 @@ from collections import namedtuple
 
 from l0rt.errors import ModuleBuildError
 from l0rt.kernels import ocloc_child
+from l0rt.paths import interpreter
 
 __all__: list[str] = []
 
@@ -26,7 +27,33 @@ CONFIGURATION = "/etc/ld.so.conf"
 DEFAULTS = ("/lib64", "/usr/lib64", "/lib", "/usr/lib")
 PACKAGE = "Debian and Ubuntu: apt install intel-opencl-icd, or intel-ocloc of Intel's own packages"
 ANY_DEVICE = "skl"  # SPIR-V is the same for all; this one has double, half and 64-bit atomics
+# For OpenCL C 1.1 libocloc's headers do not compile for a device with an extension that this one does not have.
+ANY_OLD_DEVICE, OWN_ERROR = "bdw", b"./opencl-c.h:"
+# Of whole numbers libocloc makes an instruction of it that is one of floats, which its own next stage refuses; of this
+# other function, which adds a third number, it makes a call.
+DOT = b"""#line 1 "dot"
+#ifdef __opencl_c_integer_dot_product_input_4x8bit
+#define __l0rt_function static inline __attribute__((overloadable, always_inline))
+__l0rt_function int __l0rt_dot(char4 a, char4 b) { return dot_acc_sat(a, b, 0); }
+__l0rt_function uint __l0rt_dot(uchar4 a, uchar4 b) { return dot_acc_sat(a, b, 0u); }
+__l0rt_function int __l0rt_dot(char4 a, uchar4 b) { return dot_acc_sat(a, b, 0); }
+__l0rt_function int __l0rt_dot(uchar4 a, char4 b) { return dot_acc_sat(a, b, 0); }
+#define __l0rt_floats(t) __l0rt_function t __l0rt_dot(t a, t b) { return dot(a, b); } \\
+  __l0rt_function t __l0rt_dot(t##2 a, t##2 b) { return dot(a, b); } \\
+  __l0rt_function t __l0rt_dot(t##3 a, t##3 b) { return dot(a, b); } \\
+  __l0rt_function t __l0rt_dot(t##4 a, t##4 b) { return dot(a, b); }
+__l0rt_floats(float)
+#ifdef cl_khr_fp64
+__l0rt_floats(double)
+#endif
+#ifdef cl_khr_fp16
+__l0rt_floats(half)
+#endif
+#define dot(...) __l0rt_dot(__VA_ARGS__)
+#endif
+"""
 UNKNOWN_DEVICE = -33
+NO_PYTHON = "libocloc runs in a Python of its own, and {!r} is not known to be one (docs/process.md, Frozen programs)"
 NO_NEWS = re.compile(
     r"^(Build succeeded\.|Build failed with error code: .*|Auto-detected target .*|Could not determine target .*)\n?",
     re.MULTILINE,
@@ -37,8 +64,8 @@ Output.__doc__ = "What a compiler answered: SPIR-V, None if it refused the sourc
 
 
 def find():
-    """Return the path of the library that a dynamic linker would find; None if it is not installed."""
-    for folder in _folders():
+    """Return the path of the library that a dynamic linker would find; None if it cannot be used here."""
+    for folder in _folders() if child_command() else ():
         for name in NAMES:
             path = os.path.join(folder, name)
             if os.path.isfile(path):
@@ -109,27 +136,39 @@ def build(path, source, headers, options, device):
     """
     words = ["ocloc", "compile", "-file", "kernel.cl", "-output", "out", "-spv_only"]
     words += ["-options", " ".join(map(quoted, options))] if options else []
-    for name in filter(None, (device, ANY_DEVICE)):
+    if any(re.search(rb"\bdot\s*\(", text) for text in (source, *(content for _, content in headers))):
+        source = DOT + source
+    old = ANY_OLD_DEVICE if "-cl-std=CL1.1" in options else None
+    for name in filter(None, (device, old, ANY_DEVICE)):
         code, outputs = _invoke(path, [*words, "-device", name], [("kernel.cl", source)], headers)
-        if code != UNKNOWN_DEVICE:  # a device that is newer than the compiler
-            break
+        if code != UNKNOWN_DEVICE and not (old and OWN_ERROR in outputs.get("stdout.log", b"")):
+            break  # else the device is newer than the compiler, or its headers are wrong for it
     log = NO_NEWS.sub("", outputs.pop("stdout.log", b"").decode("utf-8", "replace")).strip("\n\0")
     spirv = next((data for name, data in outputs.items() if name.endswith(".spv")), None)
     return Output(spirv if code == 0 else None, log or ("" if code == 0 else f"libocloc failed with code {code}"))
 
 
+def child_command():
+    """Return the command that runs `ocloc_child`; None if no program is known to be a Python that could."""
+    if ocloc_child.command is not None:
+        return ocloc_child.command
+    python = interpreter()
+    return None if python is None else [python, "-I", "-S", ocloc_child.__file__]
+
+
 def _invoke(path, words, sources, headers):
     """Return (code, name -> bytes) of a call in a child process."""
-    if not sys.executable:
-        raise ModuleBuildError("the compiler runs in a Python process of its own, and sys.executable names no Python")
-    request = marshal.dumps((path, words, sources, headers))
-    command = [sys.executable, "-I", "-S", ocloc_child.__file__]
-    reply, errors, status = run(command, request)
-    if not reply:
+    command = child_command()
+    if command is None:
+        raise ModuleBuildError(NO_PYTHON.format(sys.executable))
+    token = os.urandom(16)
+    reply, errors, status = run(command, token + marshal.dumps((path, words, sources, headers)))
+    answer = ocloc_child.answer_of(token)
+    if status != 0 or not reply.startswith(answer):
         how = f"signal {-status}" if status < 0 else f"status {status}"
         told = errors.decode("utf-8", "replace").strip()
         raise ModuleBuildError(f"the compiler {path} ended with {how}{told and ': '}{told[-2000:]}", None, told)
-    return marshal.loads(reply)
+    return marshal.loads(reply[len(answer) :])
 
 
 def run(command, given, folder="/"):

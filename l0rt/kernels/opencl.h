@@ -217,5 +217,7 @@ typedef enum memory_order {
 #define ATOMIC_FLAG_INIT 0
 #endif
 
+#if __OPENCL_C_VERSION__ >= 120 || __OPENCL_VERSION__ >= 120
 int printf(__constant const char *format, ...) __attribute__((format(printf, 1, 2)));
+#endif
 /* clang-format on */

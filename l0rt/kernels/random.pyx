@@ -154,7 +154,7 @@ cdef bint fill_by_kernel(l0rt_operand* target, wanted, const l0rt_beginning* beg
     kernel = module_kernel(module, name)
     operand_use(target, on)
     with nogil:
-        kernel_launch(kernel, groups, size, args, used, False, on)
+        kernel_launch(kernel, groups, size, NULL, args, used, False, on)
     if not captured:
         call_hooks(KERNEL_ACCESS, <uint64_t>on, <uint64_t>target.pointer, target.nbytes, 2)
     return True

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 MAGIC: int
 
@@ -11,12 +11,13 @@ class Argument(NamedTuple):
     number: str
     reads: bool
     writes: bool
-    layout: str | tuple[Any, int] | dict[int, Any] | None = None
+    layout: str = ""
     source: str = ""
 
 class Interface(NamedTuple):
     arguments: tuple[Argument, ...]
     required_group_size: tuple[int, int, int] | None
+    counts_items: bool
     required_subgroup_size: int | None
 
 class Specialization(NamedTuple):

@@ -7,7 +7,9 @@ drivers end the process on some that are not valid. Whether the CPU driver's eng
 
 from collections import namedtuple
 
+cimport cython
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from libc.string cimport strlen
 
 from l0rt.errors import ModuleBuildError
 
@@ -38,10 +40,12 @@ cdef extern from "spirv/describe.h" nogil:
         unsigned short op
         uint8_t linkage
         bint has_spec_id
+        int builtin
         uint32_t spec_id
         spirv_value* value
         const char* linkage_name
     ctypedef struct spirv_entry:
+        uint32_t at
         const char* name
         uint32_t[3] group_size
         uint32_t subgroup_size
@@ -96,6 +100,7 @@ cdef extern from "spirv/describe.h" nogil:
 
 cdef enum:
     HEADER_WORDS = 5
+    MOST_LETTERS = 1 << 24      # of the layouts of a module, which may be hostile; the others are empty
 
 MAGIC = 0x07230203
 
@@ -106,10 +111,17 @@ cdef dict KINDS = {
     SPIRV_PARAMETER_QUEUE: "queue", SPIRV_PARAMETER_OTHER: "handle",
 }
 cdef dict NUMBERS = {TYPE_BOOL: "bool", TYPE_INT: "int", TYPE_FLOAT: "float"}
-cdef dict LETTERS = {TYPE_BOOL: "b", TYPE_INT: "i", TYPE_FLOAT: "f", TYPE_POINTER: "p"}
+# Of `Argument.layout`. Floats of other encodings than IEEE 754's are bits, as integers are.
+cdef dict LETTERS = {
+    **{kind: {1: "b", 2: "h", 4: "i", 8: "q"} for kind in (TYPE_BOOL, TYPE_INT, TYPE_RAW)},
+    TYPE_FLOAT: {2: "e", 4: "f", 8: "d"}, TYPE_POINTER: {8: "P"},
+}
+# Built-ins that parts of a launch have for themselves: NumWorkgroups, WorkgroupId, GlobalSize, EnqueuedWorkgroupSize,
+# GlobalOffset, GlobalLinearId.
+cdef tuple COUNTS = (24, 26, 31, 32, 33, 34)
 
 Argument = namedtuple(
-    "Argument", "name kind size address_space number reads writes layout source", defaults=(None, "")
+    "Argument", "name kind size address_space number reads writes layout source", defaults=("", "")
 )
 Argument.__doc__ = """One argument of a kernel, as the module tells of it.
 
@@ -128,15 +140,19 @@ number : str
     What a value is: ``int``, ``float``, or empty for vectors, arrays and structures.
 reads, writes : bool
     Whether the kernel may read or write what a pointer points to.
-layout : str, tuple, dict or None
-    The type of a value, or what a pointer points to: a letter and a number of bytes, as in ``i4`` (``b`` is a bool,
-    ``i`` an integer, ``f`` a float, ``p`` a pointer and ``v`` other bits); a layout and a count for a vector or an
-    array; the layouts of a structure's members by their offsets; None if the module does not tell.
+layout : str
+    What each byte of a vector, an array or a structure is: the letter of a number begins it (``b``, ``h``, ``i``,
+    ``q``: an int of 1, 2, 4, 8 bytes; ``e``, ``f``, ``d``: a float of 2, 4, 8; ``P``: a pointer), ``.`` continues it,
+    and ``x`` is padding. Empty for other arguments.
 source : str
     Where an argument that no launch can give is declared, as in ``blur.cl:3``; empty if the module does not tell.
 """
 
-Interface = namedtuple("Interface", "arguments required_group_size required_subgroup_size")
+Interface = namedtuple("Interface", "arguments required_group_size counts_items required_subgroup_size")
+Interface.__doc__ = """What a module says of a kernel.
+
+``counts_items``: it may ask how many groups or work-items there are, or which group it is in.
+"""
 Specialization = namedtuple("Specialization", "number size")
 
 
@@ -156,6 +172,7 @@ cdef str text(const char* chars):
     return chars.decode("utf-8", "replace")
 
 
+@cython.binding(False)
 cdef class Spirv:
     """Spirv(code, trusted=False)
 --
@@ -228,6 +245,9 @@ cdef int Spirv_take(Spirv self, spirv_description* d) except -1:
         if one.op == OpFunction and one.linkage == LinkageImport + 1:
             imports.append(text(one.linkage_name))
     self.imports = tuple(imports)
+    counts = {i for i in range(module.bound) if module.ids[i].builtin - 1 in COUNTS}
+    named = [counts.intersection(variables_of(module, &module.entries[i])) for i in range(module.entry_count)]
+    unnamed = counts.difference(*named)     # a kernel must name what it uses, but not all compilers write that
     for i in range(module.entry_count):
         entry = &module.entries[i]
         arguments = [
@@ -235,8 +255,14 @@ cdef int Spirv_take(Spirv self, spirv_description* d) except -1:
         ]
         size = entry.group_size[0], entry.group_size[1], entry.group_size[2]
         self.kernels[text(entry.name)] = Interface(
-            tuple(arguments), size if any(size) else None, entry.subgroup_size or None)
+            tuple(arguments), size if any(size) else None, bool(named[i] or unnamed), entry.subgroup_size or None)
     return 0
+
+
+cdef list variables_of(const spirv_module* module, const spirv_entry* entry):
+    """The variables that an entry point names: they stand behind its name."""
+    cdef uint32_t at = entry.at + 4 + strlen(entry.name) // 4, end = entry.at + spirv_length(module, entry.at)
+    return [module.words[at] for at in range(at, end)]
 
 
 cdef object argument_of(const spirv_parameter* p, dict layouts):
@@ -244,24 +270,35 @@ cdef object argument_of(const spirv_parameter* p, dict layouts):
     cdef bint is_handle = p.kind >= SPIRV_PARAMETER_IMAGE
     space = "" if is_value or is_handle else SPACES.get(p.storage, "generic")
     number = NUMBERS.get(p.type.kind, "") if is_value else ""
+    number = "" if number == "bool" else number
+    layout = layout_of(p.type, layouts) if is_value and not number else ""
     return Argument(
-        text(p.name), KINDS[p.kind], p.size, space, "" if number == "bool" else number, p.reads, p.writes,
-        None if is_handle else layout_of(p.type, layouts), text(p.source)[2:-1] if p.source != NULL else "")
+        text(p.name), KINDS[p.kind], p.size, space, number, p.reads, p.writes, layout,
+        text(p.source)[2:-1] if p.source != NULL else "")
 
 
-cdef object layout_of(const spirv_type* type, dict layouts):
-    """The layout of a type; None if it has none. Each type's is made once: structures share their members' types."""
-    if type == NULL:
-        return None
+cdef str layout_of(const spirv_type* type, dict layouts):
+    """The layout of a type. Each type's is made once: structures share their members' types."""
     if type.id not in layouts:
-        layouts[type.id] = new_layout(type, layouts)
+        layouts[0] = layouts.get(0, 0) + type.size      # no id is 0: the sum
+        layouts[type.id] = new_layout(type, layouts) if layouts[0] <= MOST_LETTERS else ""
     return layouts[type.id]
 
 
-cdef object new_layout(const spirv_type* type, dict layouts):
+cdef str new_layout(const spirv_type* type, dict layouts):
     cdef uint64_t i
-    if type.kind == TYPE_VECTOR or type.kind == TYPE_ARRAY:
-        return layout_of(type.element, layouts), type.count
-    if type.kind == TYPE_STRUCT:
-        return {type.offsets[i]: layout_of(type.members[i], layouts) for i in range(type.count)}
-    return f"{LETTERS.get(type.kind, 'v')}{type.size}" if type.size != 0 else None
+    cdef str out = ""
+    if type.kind == TYPE_VECTOR:
+        out = layout_of(type.element, layouts) * type.count
+    elif type.kind == TYPE_ARRAY:
+        out = layout_of(type.element, layouts) * (type.count if type.size != 0 else 0)
+    elif type.kind == TYPE_STRUCT:
+        parts = []
+        for i in range(type.count):     # the padding before a member, and the member
+            told = layout_of(type.members[i], layouts)
+            parts.append(("" if i == 0 else "x" * (type.offsets[i] - end)) + told)
+            end = type.offsets[i] + len(told)
+        out = "".join(parts)
+    else:
+        return LETTERS.get(type.kind, {}).get(type.size, "x").ljust(type.size, ".")
+    return out.ljust(type.size, "x")

@@ -20,8 +20,10 @@ ctypedef struct l0rt_caps:
     bint cb_pool              # event pools of counter-based events (for in-order immediate lists)
     bint event_ipc            # an event can be shared with another process
     bint memory_ipc           # so can memory
+    bint range_ipc            # and addresses that physical memory is mapped to
     bint cb_events            # any way of counter-based events
     bint copy_offload         # an in-order list can be asked to give copies to a copy engine
+    bint global_offset        # global ids of a launch can begin above 0
     bint mutable_lists        # launches in closed lists can be changed: all arguments, and both sizes
     bint graph                # lists can be recorded as a graph of the driver's, which is replayed as a whole
     bint graph_forks          # and others join the recording where they wait for it

@@ -48,6 +48,8 @@ cdef int caps_probe(ze_driver_handle_t driver, ze_device_handle_t device, l0rt_c
     caps.usable_mem = "usable_mem" not in off and "ZE_extension_device_usablemem_size_properties" in extensions
     caps.memmap = "memmap" not in off and "ZE_extension_external_memmap_sysmem" in extensions
     caps.vmm = "vmm" not in off and _virtual_probe(driver, device)
+    caps.range_ipc = (caps.vmm and caps.memory_ipc and ze.zeMemGetIpcHandleWithProperties != NULL
+                      and "range_ipc" not in off and "ZE_extension_ipc_phys_mem_handle_range" in extensions)
     # The builds of Intel's whose lists keep no order are a quirk's.
     plain = _list_probe(driver, device, 0, &caps.list_sync)
     caps.inorder = plain and (intel or caps.api_version >= 0x10007) and "inorder" not in off and _list_probe(
@@ -60,6 +62,8 @@ cdef int caps_probe(ze_driver_handle_t driver, ze_device_handle_t device, l0rt_c
                     and "ZE_experimental_event_pool_counter_based" in extensions
                     and _counter_pool_probe(driver, device))
     caps.cb_events = caps.cb_pool
+    caps.global_offset = (ze.zeKernelSetGlobalOffsetExp != NULL and "global_offset" not in off
+                          and "ZE_experimental_global_offset" in extensions)
     caps.mutable_lists = ("mutable_lists" not in off and "ZE_experimental_mutable_command_list" in extensions
                           and _changes_launches(device))
     caps.graph = (caps.cb_pool and "graph" not in off and "ZE_extension_record_replay_graph" in extensions

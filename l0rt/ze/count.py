@@ -6,7 +6,6 @@ uses nothing of l0rt, so that it starts quickly.
 """
 
 import os
-import sys
 import warnings
 from _signal import SIGKILL
 from errno import EMFILE
@@ -14,6 +13,7 @@ from fcntl import F_DUPFD_CLOEXEC, fcntl
 from resource import RLIMIT_NOFILE, getrlimit, setrlimit
 from select import POLLIN, poll
 
+from l0rt.paths import interpreter
 from l0rt.ze import affinity, loader
 
 _COUNT = """
@@ -111,21 +111,12 @@ def _pipe():
 
 def _start(library, writable):
     """Start a child that writes the count to ``writable``; return its process id."""
-    python = _interpreter()
+    python = interpreter()
     if python is None:
         return _fork(library, writable)
     nowhere = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in (0, 2)]
     command = [python, "-I", "-S", "-c", f"{_COUNT}\nimport sys; count(sys.argv[1])", library]
     return os.posix_spawn(python, command, os.environ, file_actions=[*nowhere, (os.POSIX_SPAWN_DUP2, writable, 1)])
-
-
-def _interpreter():
-    """Return the path of a Python; None inside a program that embeds it and says of none."""
-    usual = os.path.join(sys.exec_prefix, "bin", "python{}.{}".format(*sys.version_info))
-    for path in (sys.executable, getattr(sys, "_base_executable", None), usual):
-        if path and os.access(path, os.X_OK):
-            return path
-    return None
 
 
 def _fork(library, writable):

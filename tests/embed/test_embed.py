@@ -171,7 +171,8 @@ MISTAKES = (
     "TypeError: store() takes 2 arguments, got 1", "ValueError: store(): groups must be 1 to ",
     "ValueError: store(): group_size must be 1 to ", "ValueError: the flags of a launch must be 0 or 1, got 8",
     "ValueError: each of kernel, sizes and arguments is needed", "InvalidArgumentError: ",
-    "ValueError: store() is of device 0, the stream of device 1",
+    "ValueError: store() is of device 0, the stream of device 1", "ValueError: a global offset is needed, got NULL",
+    "ValueError: store(): global ids must be below 2**32, got [1048576, 1, 1] work-items from [4294967295, 0, 0] on",
 )  # fmt: skip
 
 

@@ -412,7 +412,7 @@ def faulty(kernels, buffer, side):
     with acc.graph(graph):
         stream = acc.current_stream()
         side.wait_stream(stream)
-        kernels["store"].launch(1 << 46, 1, groups=1, group_size=1, stream=side)
+        kernels["store"].launch(l0rt.Pointer(1 << 46), 1, groups=1, group_size=1, stream=side)
         buffer.fill(3, stream=stream)
         stream.wait_stream(side)
         buffer[:8].fill(4, stream=stream)

@@ -28,7 +28,7 @@ HEAD = """# Reference
 Every public name with its docstring. `python tests/helpers/reference.py > docs/reference.md` makes this page from the
 docstrings; a test compares both. The C functions of `l0rt.capi` are in [c-api.md](c-api.md).
 """
-CLASSES = ("Stream", "Event", "Buffer", "Module", "LocalMemory", "Generator", "device")
+CLASSES = ("Stream", "Event", "Buffer", "Module", "LocalMemory", "Pointer", "Generator", "device")
 MODULES = (
     "accelerator", "xpu", "memory", "interface", "config", "errors", "philox", "kernels", "bench", "profiler", "logs",
     "sanitizer", "telemetry", "ipc",
@@ -39,6 +39,7 @@ INTEROP = ("dask", "dpctl", "mpi", "ray", "tinygrad/__init__", "torch", "torch_m
 FIELDS = {
     "Buffer.nbytes": "The size in bytes, as it was asked for.",
     "LocalMemory.nbytes": "The size in bytes.",
+    "Pointer.address": "The address, an int.",
     "Node.kind": "One of ``kernel``, ``copy``, ``fill``, ``wait`` and ``callback``.",
     "Event.blocking": "Whether a wait for the event sleeps at once instead of spinning first.",
     "Event.enable_timing": "Whether `elapsed_time` and `host_time` work.",

@@ -136,8 +136,8 @@ def test_every_kind_of_memory_and_addresses(module, kind):
         ((), TypeError, r"store\(\) takes 2 arguments, got 0"),
         (("x", 1, 2), TypeError, r"store\(\) takes 2 arguments, got 3"),
         ((np.zeros(4, np.int32), 1), TypeError, r"\(to\) must be a Buffer, .* got ndarray, which is host memory"),
-        ((b"1234", 1), TypeError, r"argument 0 \(to\) must be a Buffer, an address or None, got bytes"),
-        ((1.5, 1), TypeError, r"argument 0 \(to\) must be a Buffer, an address or None, got float"),
+        ((b"1234", 1), TypeError, r"argument 0 \(to\) must be a Buffer, an address, .* or None, got bytes"),
+        ((1.5, 1), TypeError, r"argument 0 \(to\) must be a Buffer, an address, .* or None, got float"),
         ((-1, 1), ValueError, "an address must be from 0"),
         ((1 << 64, 1), ValueError, "an address must be from 0"),
         ((l0rt.LocalMemory(4), 1), TypeError, r"argument 0 \(to\) must be a Buffer"),
@@ -203,7 +203,8 @@ def test_local_memory_has_a_size():
         ({"groups": "2", "group_size": 1}, TypeError, "groups must be an int or a tuple of ints, got str"),
         ({"groups": 1, "group_size": 1 << 20}, ValueError, "group_size must be 1 to .* along x, got 1048576"),
         ({"groups": 1, "group_size": (64, 64, 64)}, ValueError, "at most|along z"),
-        ({"global_size": 10, "group_size": 3}, ValueError, r"multiple of group_size, got \[10, 1, 1\] and \[3, 1, 1\]"),
+        ({"global_size": 10, "group_size": 3, "cooperative": True}, ValueError,
+         r"multiple of group_size, .*got \[10, 1, 1\] and \[3, 1, 1\]"),
         ({"global_size": None, "group_size": 3}, ValueError, "one of the two"),
     ],
 )  # fmt: skip
@@ -303,7 +304,7 @@ def test_a_launch_that_fails_is_told_of_once_and_the_device_goes_on(module, wait
     x = l0rt.empty(64).fill(1)
     stream = acc.Stream()
     event = l0rt.Event()
-    module["store"].launch(1 << 46, 1, groups=1, group_size=1, stream=stream)
+    module["store"].launch(l0rt.Pointer(1 << 46), 1, groups=1, group_size=1, stream=stream)
     event.record(stream)
     told = r"kernel store, .*work-item \(0, 0, 0\)" if describes() else "ERROR_UNKNOWN"
     with pytest.raises(l0rt.KernelFaultError, match=told):
@@ -334,7 +335,7 @@ module.close()
 @pytest.mark.checks_data
 def test_work_between_a_fault_and_the_wait_does_not_swallow_it(module):
     stream = acc.Stream()
-    module["store"].launch(1 << 46, 1, groups=1, group_size=1, stream=stream)
+    module["store"].launch(l0rt.Pointer(1 << 46), 1, groups=1, group_size=1, stream=stream)
     for _ in range(200):  # slots are recycled, and the stream is asked how far it is
         l0rt.Event().record(stream)
         l0rt.empty(64).record_stream(stream)

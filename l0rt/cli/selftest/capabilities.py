@@ -14,6 +14,7 @@ from l0rt import config, memory
 from l0rt.cli.selftest.driver import OUT_OF_MEMORY, Refused, view
 from l0rt.cli.selftest.ground import MIB, Untestable, fails, works
 from l0rt.errors import OutOfMemoryError
+from l0rt.paths import known_interpreter
 
 ODD_SIZES = (1, 3, 64, 4095, 4097, 65_537, 1 * MIB + 13)
 
@@ -203,7 +204,7 @@ def other_process(code, *words, env=None, timeout=20.0):
     set_up += "import warnings; warnings.filterwarnings('ignore', message='no GPU')\n"
     try:
         child = subprocess.run(
-            [sys.executable, "-c", set_up + code, config.get("driver"), *words],
+            [known_interpreter(), "-c", set_up + code, config.get("driver"), *words],
             env={**os.environ, **(env or {})},
             stdin=subprocess.DEVNULL,
             capture_output=True,

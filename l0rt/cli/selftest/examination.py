@@ -21,6 +21,7 @@ from pathlib import Path
 from l0rt import config
 from l0rt.cli.doctor import end_text
 from l0rt.cli.selftest.questions import BAD, BY_ID, GROUPS, MARK, QUESTIONS, Answer
+from l0rt.paths import known_interpreter
 
 NEEDS = {"quirks": 8, "capabilities": 6, "traps": 18, "measurements": 18}  # seconds; programs have the rest
 PROGRAMS = 0.2  # of the time, at least
@@ -117,7 +118,7 @@ class Examination:
         code = f"import sys; sys.path[:] = {sys.path}; from l0rt.cli.selftest.child import main; main(sys.argv[1])"
         with tempfile.TemporaryFile() as complaints:
             child = subprocess.Popen(
-                [sys.executable, "-c", code, json.dumps(orders)],
+                [known_interpreter(), "-c", code, json.dumps(orders)],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=complaints,

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* print.c: printf in kernels. The text of each call is kept with its work-item; at the end all of it is printed in the
  * order of work-items. */
+#include <locale.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -110,8 +112,12 @@ static bool convert(spirv_wave *w, const spirv_step *s, line *to, const char **f
       else if (!read_text(w, s, value, text, lane)) return true;
       snprintf(full, sizeof(full), "%ss", flags);
       add(to, full, text);
-    } else if (kind == 'p') {
-      add(to, "0x%llx", (unsigned long long)value);
+    } else if (kind == 'p') { /* as text, for which a precision or a sign would mean something else */
+      const char *width = flags + 1 + strspn(flags + 1, "-+ #0");
+      bool is_left = memchr(flags, '-', (size_t)(width - flags)) != NULL;
+      snprintf(text, sizeof(text), "0x%llx", (unsigned long long)value);
+      snprintf(full, sizeof(full), "%%%s%.*ss", is_left ? "-" : "", (int)strspn(width, "0123456789"), width);
+      add(to, full, text);
     } else {
       snprintf(full, sizeof(full), "%s%c", flags, kind);
       add(to, full, is_real ? real : (double)(int64_t)value);
@@ -141,8 +147,12 @@ static void keep(spirv_wave *w, const line *one, uint32_t lane) {
   g->text_count++;
 }
 
-void spirv_print(spirv_wave *w, const spirv_step *s, size_t lanes) {
-  (void)lanes;
+static locale_t c_locale;
+static pthread_once_t has_locale = PTHREAD_ONCE_INIT;
+
+static void make_locale(void) { c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0); }
+
+static void print(spirv_wave *w, const spirv_step *s) {
   const uint64_t *formats = REGISTER(uint64_t, s->a);
   char format[LINE];
   for (uint32_t lane = 0; lane < w->count && !w->failed; lane++) {
@@ -164,4 +174,13 @@ void spirv_print(spirv_wave *w, const spirv_step *s, size_t lanes) {
     }
     keep(w, &one, lane);
   }
+}
+
+/* A kernel's numbers look the same in every program: in the locale C, whatever the program has chosen. */
+void spirv_print(spirv_wave *w, const spirv_step *s, size_t lanes) {
+  (void)lanes;
+  pthread_once(&has_locale, make_locale);
+  locale_t before = uselocale(c_locale);
+  print(w, s);
+  uselocale(before);
 }

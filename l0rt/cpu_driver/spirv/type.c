@@ -157,7 +157,8 @@ void spirv_type_decode(spirv_module *m, uint32_t at) {
     case OpTypeVector:
       type->kind = TYPE_VECTOR;
       elements(m, at, type, w[3]);
-      if (!spirv_is_scalar(type->element) || w[3] < 2 || w[3] > 16) REFUSE(m, at, "a vector of %u components", w[3]);
+      /* Of one component the specification has none, and ocloc makes some. */
+      if (!spirv_is_scalar(type->element) || w[3] < 1 || w[3] > 16) REFUSE(m, at, "a vector of %u components", w[3]);
       type->size = type->align = type->element->size * (w[3] == 3 ? 4 : w[3]);
       if ((type->align & (type->align - 1)) != 0) REFUSE(m, at, "a vector of %u components", w[3]);
       break;

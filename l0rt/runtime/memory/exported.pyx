@@ -14,13 +14,13 @@ import weakref
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdlib cimport realloc
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
-from l0rt.core.memory cimport l0rt_identity, memory_identify, memory_share
+from l0rt.core.memory cimport l0rt_identity, memory_identify, memory_share, range_share, range_unshare
 from l0rt.runtime.alloc.deferred_free cimport block_share
 from l0rt.runtime.alloc.types cimport l0rt_block
 from l0rt.runtime.memory.device cimport raise_status
-from l0rt.runtime.memory.operations cimport block_let_go, set_shared_keeper
+from l0rt.runtime.memory.operations cimport block_let_go, set_shared_keeper, told
 from l0rt.runtime.streams.ledger cimport *
 from l0rt.runtime.streams.types cimport *
 from l0rt.runtime.streams.wait cimport device_fails
@@ -45,6 +45,8 @@ cdef uint64_t _generation = 0
 cdef dict _owners = {}          # entry -> weak reference to the Buffer
 cdef dict _sent = {}            # entry -> the Buffer itself, until one process has imported each handle that was sent
 cdef dict _shared = {}          # address of an allocation -> (its id, its size, the driver's handle)
+cdef dict _ranges = {}          # entry -> (its address, id, size, the driver's handle), of a part of a range
+RANGE_ID = 1 << 62              # and the generation: ids of allocations are smaller, those of physical memory larger
 
 
 cdef bytes export_handle(owner, l0rt_block* block, l0rt_device* device, size_t offset, size_t nbytes, bint is_sent):
@@ -57,14 +59,18 @@ cdef bytes export_handle(owner, l0rt_block* block, l0rt_device* device, size_t o
     if block == NULL:
         raise UnsupportedError("this memory belongs to another process: pass on the handle that it came with, or copy "
                                "it to memory of this process")
-    if block.segment.granules != NULL:
+    if block.segment.granules != NULL and not device.caps.range_ipc:
         raise UnsupportedError(
             "this memory is mapped in parts (an expandable segment), which drivers do not share as a whole. Allocate "
             "what other processes use from a pool that was made with interprocess=True (l0rt.memory.MemPool, "
             "l0rt.memory.use_mem_pool), or set L0RT_ALLOC_CONF=expandable_segments:False")
     exports_poll()
-    base, id, size, native = shared_allocation(device, block)
-    entry = exported(owner, block, <size_t>block.ptr - base)
+    if block.segment.granules != NULL:
+        entry = exported(owner, block, range_offset(block))
+        base, id, size, native = shared_range(device, block, entry)
+    else:
+        base, id, size, native = shared_allocation(device, block)
+        entry = exported(owner, block, <size_t>block.ptr - base)
     if is_sent:
         _sent[entry] = owner
         l0rt_add_int(&own.entries[entry].sent, 1)
@@ -111,6 +117,30 @@ cdef tuple shared_allocation(l0rt_device* device, l0rt_block* block):
             _shared.clear()
         known = _shared[<size_t>found.base] = (found.id, found.nbytes, native.data[:sizeof(native.data)])
     return <size_t>found.base, *known
+
+
+cdef size_t range_offset(l0rt_block* block) noexcept:
+    """Where the block begins in the whole granules around it."""
+    return (<size_t>block.ptr - <size_t>block.segment.base) % block.arena.heap.granule
+
+
+cdef tuple shared_range(l0rt_device* device, l0rt_block* block, int64_t entry):
+    """Address, id and size of the granules around a block, and the driver's handle, which ends with the export."""
+    cdef ze_ipc_mem_handle_t native
+    cdef ze_context_handle_t context = device.context
+    cdef size_t granule = block.arena.heap.granule, before = range_offset(block)
+    cdef size_t nbytes = (before + block.size + granule - 1) // granule * granule
+    cdef char* base = <char*>block.ptr - before
+    cdef ze_result_t r
+    known = _ranges.get(entry)
+    if known is None:
+        with nogil:
+            r = range_share(context, base, nbytes, &native)
+            if r != ZE_RESULT_SUCCESS:
+                device_fails(device, r)
+        known = _ranges[entry] = (<size_t>base, RANGE_ID + own.entries[entry].generation, nbytes,
+                                  native.data[:sizeof(native.data)])
+    return known
 
 
 cdef int64_t exported(owner, l0rt_block* block, uint64_t offset) except -1:
@@ -184,10 +214,17 @@ cdef bint is_used_elsewhere(uint32_t entry) noexcept:
 
 cdef void export_end(uint32_t entry) noexcept:
     global _free
+    cdef l0rt_device* device = <l0rt_device*>_exports[entry].block.arena.heap.self
+    cdef ze_ipc_mem_handle_t native
+    known = _ranges.pop(<int64_t>entry, None)
     block_share(_exports[entry].block, 0)
     _exports[entry].block = NULL
     _exports[entry].next = _free
     _free = entry
+    if known is not None:           # others run meanwhile
+        memcpy(native.data, <const char*><bytes>known[3], sizeof(native.data))
+        with nogil:
+            told(device, range_unshare(device.context, &native), b"zeMemPutIpcHandle")
 
 
 cdef bint export_keep(l0rt_block* block) noexcept:

@@ -7,14 +7,14 @@ from l0rt.capi cimport *
 
 
 def stored(const unsigned char[::1] code, int value, uint32_t n, int format=0):
-    """Let the kernel `store` write a number to each of n places; return what is there."""
+    """Let the kernel `store` write a number to each of n places, the last from an offset on; return what is there."""
     cdef bytearray result = bytearray(4 * n)
     cdef unsigned char[::1] target = result
     cdef l0rt_module* module
     cdef l0rt_kernel* kernel
     cdef l0rt_stream* stream
     cdef l0rt_arg[2] args
-    cdef uint32_t[3] groups = [n, 1, 1], size = [1, 1, 1]
+    cdef uint32_t[3] groups = [n, 1, 1], size = [1, 1, 1], one = [1, 1, 1], offset = [n - 1, 0, 0], nowhere = [0, 0, 0]
     cdef void* block
     with nogil:
         stream = l0rt_pool_stream(0, 0)
@@ -23,7 +23,16 @@ def stored(const unsigned char[::1] code, int value, uint32_t n, int format=0):
         block = l0rt_malloc(4 * n, 0, stream)
         args[0].value, args[0].size = &block, sizeof(void*)
         args[1].value, args[1].size = &value, sizeof(int)
-        l0rt_launch(kernel, groups, size, args, 2, 0, stream)
+        l0rt_memset_async(block, 0, 4 * n, stream)
+        groups[0] = n - 1
+        if n > 2:
+            groups[0] = n - 2
+            l0rt_launch_with_offset(kernel, one, size, nowhere, args, 2, 0, stream)
+            nowhere[0] = 1
+            l0rt_launch_with_offset(kernel, groups, size, nowhere, args, 2, 0, stream)
+        elif n > 1:
+            l0rt_launch(kernel, groups, size, args, 2, 0, stream)
+        l0rt_launch_with_offset(kernel, one, size, offset, args, 2, 0, stream)
         l0rt_module_release(module)
         l0rt_memcpy_async(&target[0], block, 4 * n, stream)
         l0rt_stream_synchronize(stream)
@@ -37,6 +46,7 @@ def mistake(const unsigned char[::1] code, int which):
     cdef l0rt_kernel* kernel
     cdef l0rt_arg[2] args
     cdef uint32_t[3] one = [1, 1, 1], none = [0, 1, 1], huge = [1 << 20, 1, 1]
+    cdef uint32_t[3] most = [0xFFFFFFFF, 0, 0]
     cdef long long word = 0
     args[0].value, args[0].size = &word, sizeof(void*)
     args[1].value, args[1].size = &word, 4
@@ -75,6 +85,10 @@ def mistake(const unsigned char[::1] code, int which):
                 l0rt_launch(kernel, one, one, args, 2, L0RT_LAUNCH_COOPERATIVE, NULL)
             elif which == 14:
                 l0rt_launch(kernel, one, one, args, 2, 0, l0rt_pool_stream(1, 0))
+            elif which == 15:
+                l0rt_launch_with_offset(kernel, one, one, NULL, args, 2, 0, NULL)
+            elif which == 16:
+                l0rt_launch_with_offset(kernel, huge, one, most, args, 2, 0, NULL)
     finally:
         l0rt_module_release(module)
         l0rt_module_release(NULL)
