@@ -7,6 +7,7 @@ drivers end the process on some that are not valid. Whether the CPU driver's eng
 
 from collections import namedtuple
 
+cimport cython
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
 from l0rt.errors import ModuleBuildError
@@ -157,6 +158,7 @@ cdef str text(const char* chars):
     return chars.decode("utf-8", "replace")
 
 
+@cython.binding(False)
 cdef class Spirv:
     """Spirv(code, trusted=False)
 --
