@@ -56,6 +56,12 @@ CPU_DRIVER = "libze_l0rt_cpu.so"
 STAND_IN = "loader/libze_loader.so.1"  # beside the driver
 STAND_IN_SOURCES = sorted(glob(f"{DRIVER_FOLDER}/loader/*.c"))
 DRIVER_SOURCES = sorted({*glob(f"{DRIVER_FOLDER}/**/*.c", recursive=True)} - {*STAND_IN_SOURCES})
+# What reads SPIR-V is compiled for the driver, and linked into a module too, which includes its headers.
+READER = "l0rt/launch/spirv.c"
+READER_SOURCES = [
+    f"{DRIVER_FOLDER}/spirv/{name}.c"
+    for name in ("arena", "check", "constant", "describe", "function", "module", "type")
+]
 # The modules of each of these packages are linked into one library, where l0rt/_base/libraries.py finds them: a third
 # of what an import of l0rt takes is the loading of libraries, one by one.
 RUNTIME = [f"l0rt.runtime.{name}" for name in ("alloc", "streams", "current", "memory")]
@@ -109,11 +115,7 @@ class BuildExt(build_ext):
 
     def build_extensions(self):
         """Compile what has changed, of the CPU driver too, and link the extensions."""
-        units = [
-            Unit(source, ext.depends, ext.include_dirs, ext.extra_compile_args)
-            for ext in self.extensions
-            for source in ext.sources
-        ]
+        units = [module_unit(source, ext) for ext in self.extensions for source in ext.sources]
         self.compile([*units, *driver_units(), *stand_in_units()])
         with ThreadPoolExecutor(self.parallel) as workers:
             list(workers.map(self.build_extension, self.extensions))
@@ -148,7 +150,9 @@ class BuildExt(build_ext):
 
     def build_extension(self, ext):
         """Link an extension, which may be a library of several modules."""
-        self.link(self.get_ext_fullpath(ext.name), ext.sources, ext.extra_link_args)
+        is_reader = any(source.endswith(READER) for source in ext.sources)
+        sources = [*ext.sources, *(READER_SOURCES if is_reader else ())]
+        self.link(self.get_ext_fullpath(ext.name), sources, ext.extra_link_args)
 
     def note_libraries(self):
         """Write down, for l0rt/_base/libraries.py, which modules are in which package's library."""
@@ -194,6 +198,13 @@ class EditableWheel(editable_wheel):
         self.distribution.packages = [name for name in packages if name not in ELSEWHERE]
         self.distribution.package_dir = {"": "."}
         super().finalize_options()
+
+
+def module_unit(source, ext):
+    is_reader = source.endswith(READER)
+    headers = [*ext.depends, *(glob(f"{DRIVER_FOLDER}/spirv/*.h") if is_reader else ())]
+    include_dirs = [*ext.include_dirs, *([DRIVER_FOLDER] if is_reader else ())]
+    return Unit(source, headers, include_dirs, ext.extra_compile_args)
 
 
 def driver_units():

@@ -28,6 +28,7 @@ from l0rt.runtime.streams.types cimport *
 from l0rt.ze.api cimport ZE_MEMORY_TYPE_UNKNOWN, ze_memory_type_t
 
 from l0rt._base import lazynumpy as np
+from l0rt.errors import UnsupportedError
 from l0rt.runtime.streams.devices import can_access_peer, lazy
 
 # What an argument must be.
@@ -40,7 +41,10 @@ cdef enum:
     ANY = 5             # of a native module, which does not tell
     UNSUPPORTED = 6
 
-cdef dict KINDS = {"pointer": POINTER, "local": LOCAL, "image": UNSUPPORTED, "sampler": UNSUPPORTED}
+cdef dict KINDS = {
+    "pointer": POINTER, "local": LOCAL,
+    **dict.fromkeys(("image", "sampler", "pipe", "queue", "handle"), UNSUPPORTED),
+}
 cdef dict NUMBERS = {"int": INT, "float": FLOAT, "": VALUE}
 cdef dict _reached = {}     # (a device, another one) -> whether the first reaches the other one's memory
 
@@ -465,7 +469,9 @@ cdef int wrong(Parameters self, Py_ssize_t at, value) except -1:
         told = {"int": "an int", "float": "a float"}.get(argument.number, "bytes or a ctypes structure")
         told += f" of {argument.size} bytes"
     else:
-        raise NotImplementedError(f"{place(self, at)} is {argument.kind}: images and samplers are not supported")
+        where = f" ({argument.source})" if argument.source else ""
+        raise UnsupportedError(
+            f"{place(self, at)} is {argument.kind}{where}: images, samplers, pipes and queues are not supported")
     raise TypeError(f"{place(self, at)} must be {told}, got {got}")
 
 

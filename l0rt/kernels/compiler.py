@@ -376,6 +376,37 @@ def _module_of(work, index, constants, compiled, folder=None):
     return module
 
 
+# Words that a call may follow, but no declaration.
+_NO_TYPES = "return|else|do|case|goto|sizeof"
+
+
+def _declaration(name, text):
+    """Return the number of the line that declares a function; None if no line of the text does."""
+    text = re.sub(r"//[^\n]*|/\*.*?\*/", lambda comment: re.sub(r"[^\n]", " ", comment[0]), text, flags=re.DOTALL)
+    found = re.search(rf"\b(?!(?:{_NO_TYPES})\b)\w+[\s*]+{re.escape(name)}\s*\(", text)
+    return None if found is None else 1 + text.count("\n", 0, found.end())
+
+
+def _without_body(work, imports):
+    """Return an error for each function that the source declares and calls, and that has no body.
+
+    Drivers have the functions of OpenCL C and of its extensions, whose names are mangled or reserved.
+    """
+    errors = []
+    texts = [(work.shown, work.text), *((header.shown, header.content) for header in work.headers.files)]
+    for name in imports:
+        mangled = re.match(r"_Z(\d+)", name)
+        plain = name[mangled.end() :][: int(mangled[1])] if mangled else name
+        if plain.startswith(("__", "intel_", "llvm.")):
+            continue
+        lines = ((shown, _declaration(plain, text.decode("utf-8", "replace"))) for shown, text in texts)
+        shown, line = next(((shown, line) for shown, line in lines if line), (work.shown, None))
+        if line or not mangled:
+            place = shown if line is None else f"{shown}:{line}"
+            errors.append(f"{place}: error: the function {plain} is declared and called, but has no body")
+    return errors
+
+
 def _compiled(work, folder):
     """Return what the compiler makes of the source; ModuleBuildError with its log if it refuses."""
     given = [(header.place, includes.lined(header.content, header.shown)) for header in work.headers.files]
@@ -386,12 +417,15 @@ def _compiled(work, folder):
         if not work.headers.is_whole and place.startswith(f"{includes.DISK}/"):
             options += ["-I", place[len(includes.DISK) :]]
     output = COMPILERS[work.compiler.kind].build(work.compiler.path, source, given, options, work.target)
-    if output.code is None:
-        count = len(re.findall(r"\berror: ", output.log))
+    log = output.log
+    if output.code is not None:
+        missing = _without_body(work, Spirv(output.code).imports)
+        log = "\n".join([*missing, output.log])
+    if output.code is None or missing:
+        count = len(re.findall(r"\berror: ", log))
         errors = f", {count} error{'s' if count != 1 else ''}" if count else ""
-        told = output.log if len(output.log) <= MOST_TOLD else f"{output.log[:MOST_TOLD]}\n..."
-        raise ModuleBuildError(f"{work.shown} does not compile{errors}:\n{told}", None, output.log)
-    Spirv(output.code)  # no driver gets what is not whole
+        told = log if len(log) <= MOST_TOLD else f"{log[:MOST_TOLD]}\n..."
+        raise ModuleBuildError(f"{work.shown} does not compile{errors}:\n{told}", None, log)
     compiled = Compiled(output.code, output.log)
     if folder is not None:
         _stored(folder, work.spirv_key, compiled)

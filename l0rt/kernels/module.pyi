@@ -29,6 +29,7 @@ class Module:
         device: Any = None,
         options: str = "",
         constants: Mapping[int, int | float | bool] | None = None,
+        trusted: bool = False,
     ) -> Module: ...
     @property
     def device(self) -> _device: ...

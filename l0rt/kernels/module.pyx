@@ -27,6 +27,7 @@ from l0rt.runtime.streams.types cimport *
 from l0rt._base import lazynumpy as np
 from l0rt.launch.spirv import Spirv, is_spirv
 from l0rt._base.paths import plain_path, read_file
+from l0rt.errors import ModuleBuildError
 from l0rt.runtime.streams.devices import lazy, properties
 
 __all__ = ["Module"]
@@ -77,12 +78,24 @@ cdef dict checked_constants(constants, spirv):
     for number, value in constants.items():
         at = whole(number, "a SpecId")
         if spirv is None:
-            raise ValueError("a native module has no specialisation constants: they were fixed when it was built")
+            raise ValueError(
+                "a native module has no specialisation constants, for they were fixed when it was built; those of "
+                "SPIR-V that cannot be read are not known")
         if at not in spirv.constants:
             raise ValueError(f"the module has no specialisation constant {at}: it has {sorted(spirv.constants)}")
         kind, size = spirv.constants[at]
         found[at] = constant(at, value, kind, size)
     return found
+
+
+cdef object read(bytes binary, bint trusted):
+    """What SPIR-V says of itself; None of a module that is trusted and cannot be read."""
+    try:
+        return Spirv(binary, trusted)
+    except ModuleBuildError:
+        if not trusted:
+            raise
+    return None
 
 
 watchers: list = []     # called after each compile and build with what it was of, how it went, the device, and ms
@@ -132,7 +145,7 @@ def facts(device):
 
 @cython.binding(False)
 cdef class Module:
-    """Module(code, device=None, options='', constants=None)
+    """Module(code, device=None, options='', constants=None, trusted=False)
 --
 
 Code that the driver builds for one device.
@@ -147,6 +160,9 @@ options : str, optional
     The driver's build options.
 constants : dict of int to number, optional
     Specialisation constants by SpecId. The others keep their default values.
+trusted : bool, optional
+    Whether the driver gets SPIR-V that l0rt refuses, with instructions that are not in SPIR-V's public grammar for
+    instance. Intel's driver ends the process on some of them.
 
 Raises
 ------
@@ -157,8 +173,9 @@ ValueError
 
 Notes
 -----
-SPIR-V is checked before the driver gets it. The specification of Level Zero, "Modules and Kernels", describes the
-build options.
+SPIR-V is checked before the driver gets it, and what it declares of its kernels is read, whether or not the device can
+run them: a kernel that the device cannot run is refused at its launch. The specification of Level Zero, "Modules and
+Kernels", describes the build options.
 """
     cdef l0rt_module* ptr
     cdef object spirv           # what the SPIR-V says, a Spirv; None: native
@@ -168,7 +185,7 @@ build options.
     cdef tuple names            # of all kernels; None: the driver was not asked yet
     cdef object __weakref__
 
-    def __cinit__(self, code, device=None, options="", constants=None):
+    def __cinit__(self, code, device=None, options="", constants=None, bint trusted=False):
         cdef bytes binary
         cdef l0rt_device* on
         if not isinstance(options, str):
@@ -184,8 +201,8 @@ build options.
             fixed = {} if is_native or not constants else checked_constants(constants, code.told())
         else:
             binary = code_of(code)
-            self.spirv = Spirv(binary) if is_spirv(binary) or len(binary) < 8 else None
-            is_native = self.spirv is None
+            is_native = not is_spirv(binary) and len(binary) >= 8
+            self.spirv = None if is_native else read(binary, trusted)
             fixed = checked_constants(constants, self.spirv)
         lazy.init()
         on = device_at(index_of(device, current_device(), lazy.device_type))

@@ -4,6 +4,7 @@
 #define L0RT_CPU_TEST_DAMAGE_H
 
 #include "kernels.h"
+#include "spirv/describe.h"
 
 static uint64_t state; /* decides what chance() gives */
 
@@ -47,7 +48,7 @@ static inline size_t damage(uint32_t *words, size_t count) {
 }
 
 static uint32_t *memory; /* what kernels are given */
-static unsigned decoded, refused, ran, failed;
+static unsigned decoded, described, refused, ran, failed;
 
 static inline void quiet(void *context, const char *text, size_t size) { (void)context, (void)text, (void)size; }
 
@@ -80,13 +81,32 @@ static inline void run_kernels(const spirv_program *program, size_t size) {
     }
     failed++;
     CHECK(result.status != SPIRV_OK && result.text[0] != '\0');
-    if (result.status == SPIRV_BAD_KERNEL)
+    if (result.status == SPIRV_BAD_KERNEL || result.status == SPIRV_UNSUPPORTED)
       CHECK(result.offset >= 20 && result.offset < size && strstr(result.text, ": offset ") != NULL);
   }
 }
 
+/* What the module says of its kernels is within the module, or it is refused at a place in the module. */
+static inline void describe_module(const void *bytes, size_t size, bool trusted) {
+  bool good = false;
+  spirv_description *d = spirv_describe(bytes, size, trusted, &good);
+  CHECK(d != NULL && (good || (d->arena.offset <= size && d->arena.text[0] != '\0')));
+  size_t told = 0;
+  for (uint32_t e = 0; good && e < d->module->entry_count; e++)
+    for (uint32_t i = 0; i < spirv_parameter_count(d->module, &d->module->entries[e]); i++) {
+      const spirv_parameter *p = &d->parameters[e][i];
+      told += strlen(p->name) + strlen(p->type_name) + (p->source == NULL ? 0 : strlen(p->source));
+      CHECK(p->size <= 1 << 16 && (p->kind != SPIRV_PARAMETER_VALUE || p->type->size == p->size));
+    }
+  described += good;
+  CHECK(told < SIZE_MAX);
+  spirv_description_free(d);
+}
+
 /* A module of any bytes: it is refused with a log that says where, or its kernels run or fail within bounds. */
 static inline void try_module(const void *bytes, size_t size) {
+  describe_module(bytes, size, false);
+  describe_module(bytes, size, true);
   last_log[0] = '\0';
   spirv_program *program = decode(bytes, size);
   if (program == NULL) {

@@ -41,15 +41,30 @@ static void a_module_names_its_kernels(void) {
   GIVES(ERROR_INVALID_NULL_HANDLE, zeModuleDestroy(module));
 }
 
-static void images_are_told(void) {
-  binary b = binary_of("images");
-  ze_module_desc_t desc = spirv_desc(b);
-  ze_module_handle_t module = NULL;
-  ze_module_build_log_handle_t log;
-  GIVES(ERROR_MODULE_BUILD_FAILURE, zeModuleCreate(context, device, &desc, &module, &log));
-  const char *text = log_text(log);
-  CHECK(strstr(text, "error: offset ") != NULL && strstr(text, "images and samplers are not supported") != NULL);
-  free(b.bytes);
+/* The kernels of a module that need nothing that is refused run; the others are refused at their launch. */
+static void a_kernel_with_an_image_is_refused_at_its_launch(void) {
+  ze_module_handle_t module = module_of("images");
+  ze_kernel_handle_t brightest = kernel_of(module, "brightest"), plain = kernel_of(module, "plain");
+  uint64_t *memory = host_memory(8);
+  uint64_t image = 0;
+  SET(brightest, 0, image);
+  SET(brightest, 1, memory);
+  SET(plain, 0, memory);
+  ze_command_list_handle_t list = in_order_list();
+  const ze_group_count_t one = {1, 1, 1};
+  const char *text;
+  GIVES(ERROR_UNSUPPORTED_FEATURE, zeCommandListAppendLaunchKernel(list, brightest, &one, NULL, 0, NULL));
+  OK(zeDriverGetLastErrorDescription(driver, &text));
+  CHECK(strncmp(text, "kernel brightest: offset ", 25) == 0);
+  CHECK(strstr(text, ": parameter from of OpTypeImage is not supported") != NULL);
+  OK(zeCommandListAppendLaunchKernel(list, plain, &one, NULL, 0, NULL));
+  OK(zeCommandListHostSynchronize(list, UINT64_MAX));
+  CHECK((int)memory[0] == 7);
+  OK(zeCommandListDestroy(list));
+  OK(zeMemFree(context, memory));
+  OK(zeKernelDestroy(brightest));
+  OK(zeKernelDestroy(plain));
+  OK(zeModuleDestroy(module));
 }
 
 /* A cut or changed module is refused, and the log says where; the same text is the thread's last error. */
@@ -243,7 +258,7 @@ int main(void) {
   begin();
   a_module_names_its_kernels();
   damage_is_told();
-  images_are_told();
+  a_kernel_with_an_image_is_refused_at_its_launch();
   unknown_flags_and_constants_are_named();
   native_binaries_come_back();
   several_modules_are_one_program();

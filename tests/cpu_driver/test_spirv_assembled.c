@@ -58,6 +58,7 @@ enum { COLLECTIVES = sizeof(collectives) / sizeof(collectives[0]), ITEMS = 3 * 7
 static spirv_program *collecting(uint32_t op, uint32_t type, uint32_t scope, uint32_t scan) {
   assembly one = {.words = {0x07230203, 0x00010000, 0, BOUND, 0}, .count = 5}, *a = &one;
   uint32_t pointer = type == REAL32 ? TO_FLOAT : TO_UINT, kept = type == REAL32 ? REAL32 : UINT;
+  PUT(17, 6);
   PUT(14, 2, 2);
   PUT(15, 6, MAIN, 'f', ID);
   PUT(71, ID, 11, 28);
@@ -161,6 +162,7 @@ static void test_copies(void) {
 /* kernel void f(uint *from, uint *to): one copy of a constant number of bytes. */
 static spirv_program *moving(uint32_t bytes) {
   assembly one = {.words = {0x07230203, 0x00010000, 0, BOUND, 0}, .count = 5}, *a = &one;
+  PUT(17, 6);
   PUT(14, 2, 2);
   PUT(15, 6, MAIN, 'f');
   put_types(a);
@@ -283,6 +285,16 @@ static void test_local_bounds(void) {
 
 static spirv_program *sized(uint32_t op, uint32_t count, const uint32_t *mode, const spirv_constant *constant);
 
+/* A kernel that is valid, but that the engine does not support, is refused when it is prepared. */
+static void unsupported(spirv_program *program, const char *why) {
+  spirv_result result;
+  if (program == NULL) fprintf(stderr, "%s\n", last_log);
+  CHECK(program != NULL && !spirv_kernel_prepare(spirv_program_kernel(program, "f"), &result));
+  if (strcmp(result.text, why) != 0) fprintf(stderr, "%s, expected %s\n", result.text, why);
+  CHECK(result.status == SPIRV_UNSUPPORTED && strcmp(result.text, why) == 0);
+  spirv_program_release(program);
+}
+
 /* Modes that would change results are refused, as are those that nobody here knows; the others are taken. */
 static void test_modes(void) {
   static const uint32_t taken[][2] = {{18, 4},    {30, 4},    {31, 0},   {4459, 32},
@@ -297,11 +309,8 @@ static void test_modes(void) {
   for (size_t i = 0; i < sizeof(refused_modes) / sizeof(refused_modes[0]); i++) {
     const uint32_t *mode = refused_modes[i];
     char why[64];
-    snprintf(why, sizeof(why), "error: offset 48: execution mode %u is not supported", mode[0]);
-    last_log[0] = '\0';
-    CHECK(sized(16, mode[1] != 0 ? 3 : 2, (uint32_t[]){MAIN, mode[0], mode[1]}, NULL) == NULL);
-    if (strcmp(last_log, why) != 0) fprintf(stderr, "%s, expected %s\n", last_log, why);
-    CHECK(strcmp(last_log, why) == 0);
+    snprintf(why, sizeof(why), "kernel f: offset 56: execution mode %u is not supported", mode[0]);
+    unsupported(sized(16, mode[1] != 0 ? 3 : 2, (uint32_t[]){MAIN, mode[0], mode[1]}, NULL), why);
   }
 }
 
@@ -312,6 +321,7 @@ enum { SIZE = 30, OTHER, SUM, REAL, SIZES_BOUND };
 /* kernel void f(void), whose mode is (SIZE, OTHER, SUM): 8, which SpecId 7 sets, 2, and 1 more than the first. */
 static spirv_program *sized(uint32_t op, uint32_t count, const uint32_t *mode, const spirv_constant *constant) {
   assembly one = {.words = {0x07230203, 0x00010200, 0, SIZES_BOUND, 0}, .count = 5}, *a = &one;
+  PUT(17, 6);
   PUT(14, 2, 2);
   PUT(15, 6, MAIN, 'f');
   put_words(a, op, count, mode);
@@ -403,7 +413,7 @@ static void test_duplicates(void) {
 static void refused(spirv_program *program, const char *why) {
   if (program != NULL || strstr(last_log, why) == NULL) fprintf(stderr, "%s, expected %s\n", last_log, why);
   CHECK(program == NULL && strstr(last_log, why) != NULL);
-  CHECK(strncmp(last_log, "error: offset 48: ", 18) == 0);
+  CHECK(strncmp(last_log, "error: offset 56: ", 18) == 0);
 }
 
 int main(void) {
@@ -430,9 +440,9 @@ int main(void) {
   refused(SIZED(NULL, 331, MAIN, 38, SIZE, OTHER, REAL), "LocalSizeId needs three constant integers");
   refused(SIZED(NULL, 331, MAIN, 38, SIZE, OTHER, UINT), "LocalSizeId needs three constant integers");
   refused(SIZED(NULL, 331, MAIN, 38, SIZE, OTHER, ZERO), "a local size of 0");
-  refused(SIZED(NULL, 331, MAIN, 38, SIZE, OTHER, 99), "id 99 is outside the bound");
-  refused(SIZED(NULL, 16, MAIN, 36, 4), "execution mode 36 is not supported");
-  refused(SIZED(NULL, 331, MAIN, 37, SIZE), "execution mode 37 is not supported");
+  refused(SIZED(NULL, 331, MAIN, 38, SIZE, OTHER, 99), "id 99 is not below the bound 34");
+  unsupported(SIZED(NULL, 16, MAIN, 36, 4), "kernel f: offset 56: execution mode 36 is not supported");
+  unsupported(SIZED(NULL, 331, MAIN, 37, SIZE), "kernel f: offset 56: execution mode 37 is not supported");
   refused(SIZED(&zero, 331, MAIN, 38, SIZE, OTHER, SUM), "a local size of 0");
   free_blocks();
   printf("spirv_assembled: ok\n");

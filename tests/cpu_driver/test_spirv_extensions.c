@@ -11,6 +11,7 @@ enum { SUBGROUP = 3, REDUCE = 0, CLUSTERED = 3, ITEMS = 3 * 70, GROUP = 70 };
 static spirv_program *program_around(void (*put)(assembly *, const void *), const void *what, uint32_t scope,
                                      uint32_t number) {
   assembly one = {.words = {0x07230203, 0x00010600, 0, BOUND, 0}, .count = 5}, *a = &one;
+  PUT(17, 6);
   PUT(14, 2, 2);
   PUT(15, 6, MAIN, 'f', ID);
   PUT(71, ID, 11, 28);
@@ -221,7 +222,7 @@ static void test_refused(void) {
   REFUSED("clusters are of sub-groups", 2, 4, 349, UINT, RESULT, SCOPE, CLUSTERED, A, SIZE);
   REFUSED("no power of two", SUBGROUP, 12, 4431, UINT, RESULT, SCOPE, A, B, SIZE);
   REFUSED("no constant", SUBGROUP, 4, 4431, UINT, RESULT, SCOPE, A, B, C);
-  REFUSED("too few operands", SUBGROUP, 4, 4450, UINT, RESULT, A);
+  REFUSED("OpSDot has 4 words, at least 5 are needed", SUBGROUP, 4, 4450, UINT, RESULT, A);
   REFUSED("packed vector", SUBGROUP, 4, 4450, UINT, RESULT, A, B);
   REFUSED("packed vector", SUBGROUP, 4, 4450, UINT, RESULT, A, B, 1);
   REFUSED("packed vector", SUBGROUP, 4, 4453, UINT, RESULT, A, B, C);

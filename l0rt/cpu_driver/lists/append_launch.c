@@ -4,9 +4,10 @@
 
 #include "base/gate.h"
 #include "graphs/mutation.h"
-#include "lists/launch.h"
-#include "lists/list.h"
+#include "launch.h"
+#include "list.h"
 #include "memory/usm.h"
+#include "sync/failure.h"
 
 enum { COUNTS = sizeof(ze_group_count_t) };
 
@@ -16,6 +17,8 @@ static ze_result_t check(const cpu_list *list, const cpu_kernel *kernel) {
   CPU_REFUSE_IF(!cpu_group_computes(list->ordinal), ERROR_INVALID_COMMAND_LIST_TYPE);
   if (list->context != kernel->module->context || list->device != kernel->module->device)
     return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "the kernel is of another context or device than the list");
+  spirv_result why;
+  if (!spirv_kernel_prepare(kernel->kernel, &why)) return CPU_REFUSED(ERROR_UNSUPPORTED_FEATURE, why.text);
   return cpu_kernel_local_bytes(kernel) > SPIRV_MAX_LOCAL_BYTES
              ? CPU_REFUSED(ERROR_OUT_OF_DEVICE_MEMORY, "a group needs more than 64 KiB of local memory")
              : ZE_RESULT_SUCCESS;

@@ -2,6 +2,7 @@
 /* kernel.c: making kernels, and setting what their launches take. */
 #include "modules/kernel.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,11 +39,16 @@ CPU_EXPORT ze_result_t zeKernelCreate(ze_module_handle_t handle, const ze_kernel
   CPU_REFUSE_IF(module == NULL, ERROR_INVALID_NULL_HANDLE);
   CPU_REFUSE_IF(desc == NULL || desc->pKernelName == NULL || out == NULL, ERROR_INVALID_NULL_POINTER);
   CPU_REFUSE_IF(desc->flags > 0x3, ERROR_INVALID_ENUMERATION);
-  CPU_REFUSE_IF(cpu_module_is_unlinked(module), ERROR_INVALID_MODULE_UNLINKED);
+  if (cpu_module_is_unlinked(module)) {
+    char text[200];
+    snprintf(text, sizeof(text), "the module calls %.100s, which has no body and no module exports",
+             spirv_program_import(cpu_module_program(module), 0));
+    return CPU_REFUSED(ERROR_INVALID_MODULE_UNLINKED, text);
+  }
   const spirv_kernel *code = spirv_program_kernel(cpu_module_program(module), desc->pKernelName);
   CPU_REFUSE_IF(code == NULL, ERROR_INVALID_KERNEL_NAME);
   spirv_result why;
-  if (!spirv_kernel_prepare(code, &why)) {
+  if (!spirv_kernel_prepare(code, &why) && why.status != SPIRV_UNSUPPORTED) { /* which its launches say */
     cpu_failure_describe(why.text);
     return why.status == SPIRV_OUT_OF_MEMORY ? ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY
                                              : ZE_RESULT_ERROR_MODULE_BUILD_FAILURE;

@@ -27,9 +27,9 @@ static _Noreturn void exhausted(spirv_arena *arena) {
 }
 
 static _Noreturn void too_much(spirv_arena *arena) {
-  spirv_refuse(arena, 0,
-               "it takes more than %llu MiB of memory to build: raise L0RT_CPU_BUILD_MEMORY, or call fewer functions",
-               (unsigned long long)(atomic_load(&limit) >> 20));
+  spirv_unsupported(
+      arena, 0, "it takes more than %llu MiB of memory to build: raise L0RT_CPU_BUILD_MEMORY, or call fewer functions",
+      (unsigned long long)(atomic_load(&limit) >> 20));
 }
 
 /* Returns the bytes of so many items; none have an address too. */
@@ -110,11 +110,21 @@ void spirv_arena_free(spirv_arena *arena) {
   arena->total = 0;
 }
 
+static _Noreturn void leave(spirv_arena *arena, uint32_t word, const char *format, va_list list) {
+  vsnprintf(arena->text, sizeof(arena->text), format, list);
+  arena->offset = word * 4;
+  longjmp(arena->out, 1);
+}
+
 void spirv_refuse(spirv_arena *arena, uint32_t word, const char *format, ...) {
   va_list list;
   va_start(list, format);
-  vsnprintf(arena->text, sizeof(arena->text), format, list);
-  va_end(list);
-  arena->offset = word * 4;
-  longjmp(arena->out, 1);
+  leave(arena, word, format, list);
+}
+
+void spirv_unsupported(spirv_arena *arena, uint32_t word, const char *format, ...) {
+  va_list list;
+  va_start(list, format);
+  arena->unsupported = true;
+  leave(arena, word, format, list);
 }

@@ -17,6 +17,8 @@ typedef struct {
   jmp_buf out;     /* where spirv_refuse jumps to; set it before the first allocation */
   uint32_t offset; /* of what was refused, in bytes from the beginning of the module */
   bool exhausted;  /* the host has no memory left; the module is not at fault */
+  const struct spirv_module *decoding; /* the module that is decoded last; NULL: none yet */
+  bool unsupported; /* what was refused is valid, but nothing here can do it */
   char text[192];
 } spirv_arena;
 
@@ -26,6 +28,9 @@ void spirv_arena_free(spirv_arena *arena);
 
 /* Jumps to arena->out. `word` is the offset of the instruction in words. */
 _Noreturn void spirv_refuse(spirv_arena *arena, uint32_t word, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* The same for what is valid, but not supported. */
+_Noreturn void spirv_unsupported(spirv_arena *arena, uint32_t word, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* The same in a chunk of its own, which spirv_free may free before the others. */

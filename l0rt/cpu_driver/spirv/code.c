@@ -370,7 +370,7 @@ static void step_of(coder *c, ir_insn *insn) {
       s->scale = varying(c, insn->result); /* whether it is done for each lane */
   }
   if (s->run == NULL)
-    spirv_refuse(c->arena, insn->at, "operation %u on lanes of kind %u is not supported", insn->op, lane);
+    spirv_unsupported(c->arena, insn->at, "operation %u on lanes of kind %u is not supported", insn->op, lane);
   if (insn->result != 0 && c->needs_wide[insn->result] && !varying(c, insn->result)) splat(c, insn->result, insn->at);
 }
 

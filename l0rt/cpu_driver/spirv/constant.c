@@ -4,7 +4,12 @@
 
 #include "module.h"
 
-enum { MAX_COMPONENTS = 1 << 20, MAX_ALIGNMENT = 4096 };
+enum {
+  MAX_COMPONENTS = 1 << 20,
+  MAX_DESCRIBED =
+      4096, /* of a constant in a module that is only described: nobody asks for the value of a larger one */
+  MAX_ALIGNMENT = 4096,
+};
 
 const spirv_value *spirv_constant_of(const spirv_module *m, uint32_t id) {
   const spirv_id *i = &m->ids[id];
@@ -47,7 +52,8 @@ static bool specialised(spirv_module *m, uint32_t at, const spirv_id *id, const 
   return found;
 }
 
-static void composite(spirv_module *m, uint32_t at, spirv_value *value) {
+/* Returns false if a part is not known before the kernel runs. */
+static bool composite(spirv_module *m, uint32_t at, spirv_value *value) {
   const uint32_t *w = m->words + at;
   uint32_t given = spirv_length(m, at) - 3;
   if (given != value->type->count || spirv_is_scalar(value->type)) REFUSE(m, at, "the composite has other members");
@@ -61,11 +67,14 @@ static void composite(spirv_module *m, uint32_t at, spirv_value *value) {
     } else if (part == NULL && id->op == OpVariable && id->variable != NULL && id->variable->address != 0 &&
                member->kind == TYPE_POINTER) {
       value->bits[next] = id->variable->address;
-    } else {
+    } else if (part != NULL || id->type == 0 || id->at >= at || spirv_type_of(m, at, id->type) != member) {
       REFUSE(m, at, "member %u is no constant of its type", i);
+    } else {
+      return false;
     }
     next += member->components;
   }
+  return true;
 }
 
 /* Computes one scalar of a SpecConstantOp. Returns false if the operation is not supported for constants. */
@@ -160,6 +169,8 @@ static spirv_value *constant_op(spirv_module *m, uint32_t at, const spirv_type *
   bool chained = op == OpAccessChain || op == OpInBoundsAccessChain || op == OpPtrAccessChain ||
                  op == OpInBoundsPtrAccessChain;
   if (count == 0) REFUSE(m, at, "OpSpecConstantOp has no operands");
+  uint64_t unused;
+  if (!chained && op != OpCompositeExtract && op != OpSelect && !fold(op, 64, 64, 0, 0, &unused)) return NULL;
   for (uint32_t i = 0; i < ids; i++) {
     if (w[4 + i] == 0 || w[4 + i] >= m->bound || m->ids[w[4 + i]].type == 0 || m->ids[w[4 + i]].at >= at)
       REFUSE(m, at, "operand %u is no constant declared before", i);
@@ -179,6 +190,7 @@ static spirv_value *constant_op(spirv_module *m, uint32_t at, const spirv_type *
     const spirv_type *part = types[0];
     for (uint32_t i = 1; i < count; i++) {
       if (spirv_member(part, w[4 + i]) == NULL) REFUSE(m, at, "there is no member %u", w[4 + i]);
+      spirv_spend(m, at, part->kind == TYPE_STRUCT ? w[4 + i] : 1);
       first += spirv_first_component(part, w[4 + i]);
       part = spirv_member(part, w[4 + i]);
     }
@@ -186,9 +198,9 @@ static spirv_value *constant_op(spirv_module *m, uint32_t at, const spirv_type *
     memcpy(value->bits, bits[0] + first, type->components * sizeof(uint64_t));
     return value;
   }
-  if (count > 3 || op == OpUndef) REFUSE(m, at, "OpSpecConstantOp with operation %u is not supported", op);
+  if (type->kind > TYPE_VECTOR || types[0]->kind > TYPE_VECTOR) return NULL; /* OpSelect of structures */
+  if (count > 3) REFUSE(m, at, "OpSpecConstantOp with operation %u has %u operands", op, count);
   for (uint64_t i = 0; i < type->components; i++) {
-    uint64_t unused;
     const spirv_type *to = spirv_leaf(type, i, &unused), *from = spirv_leaf(types[0], 0, &unused);
     for (uint32_t k = 0; k < count; k++)
       if (types[k]->components != type->components) REFUSE(m, at, "operand %u has another number of components", k);
@@ -197,7 +209,7 @@ static spirv_value *constant_op(spirv_module *m, uint32_t at, const spirv_type *
     } else if (count > 2 || to->kind == TYPE_FLOAT || (from->kind == TYPE_FLOAT && op != OpBitcast) ||
                !fold(op, to->kind == TYPE_BOOL ? 1 : to->width, from->kind == TYPE_BOOL ? 1 : from->width, bits[0][i],
                      count == 2 ? bits[1][i] : 0, &value->bits[i])) {
-      REFUSE(m, at, "OpSpecConstantOp with operation %u is not supported", op);
+      return NULL; /* of floats */
     }
   }
   return value;
@@ -208,6 +220,7 @@ void spirv_constant_decode(spirv_module *m, uint32_t at) {
   uint32_t op = spirv_op(m, at);
   const spirv_type *type = spirv_type_of(m, at, w[1]);
   spirv_id *id = &m->ids[w[2]];
+  if (m->build->describe && type->components > MAX_DESCRIBED) return;
   if (op == OpSpecConstantOp) {
     id->value = constant_op(m, at, type);
     return;
@@ -218,23 +231,27 @@ void spirv_constant_decode(spirv_module *m, uint32_t at) {
     case OpSpecConstantTrue:
     case OpConstantFalse:
     case OpSpecConstantFalse:
-      if (type->kind != TYPE_BOOL) REFUSE(m, at, "the type is not bool");
+      if (type->kind != TYPE_BOOL) REFUSE(m, at, "a bool of type %u", w[1]);
       value->bits[0] = op == OpConstantTrue || op == OpSpecConstantTrue;
       if (op >= OpSpecConstantTrue && specialised(m, at, id, type, &value->bits[0]))
         value->bits[0] = value->bits[0] != 0;
       break;
     case OpConstant:
     case OpSpecConstant:
-      if (type->kind != TYPE_INT && type->kind != TYPE_FLOAT) REFUSE(m, at, "the type is not a number");
-      if (spirv_length(m, at) != (type->width == 64 ? 5 : 4)) REFUSE(m, at, "a literal of another width");
+      if (type->kind != TYPE_INT && type->kind != TYPE_FLOAT && (type->kind != TYPE_RAW || type->width == 64))
+        REFUSE(m, at, "a constant of type %u, which is no number", w[1]);
+      if (spirv_length(m, at) != (type->width == 64 ? 5 : 4))
+        REFUSE(m, at, "a constant of type %u in %u words", w[1], spirv_length(m, at) - 3);
       value->bits[0] = type->width == 64 ? w[3] | (uint64_t)w[4] << 32 : low_bits(w[3], type->width);
       if (op == OpSpecConstant) specialised(m, at, id, type, &value->bits[0]);
       break;
     case OpConstantComposite:
-    case OpSpecConstantComposite: composite(m, at, value); break;
+    case OpSpecConstantComposite:
+      if (!composite(m, at, value)) value = NULL;
+      break;
     case OpConstantNull:
     case OpUndef: break; /* stays zero */
-    default: REFUSE(m, at, "a constant of kind %u is not supported", op);
+    default: value = NULL; /* a sampler */
   }
   id->value = value;
 }
@@ -245,6 +262,26 @@ void spirv_write_constant(const spirv_value *value, char *memory) {
     spirv_lane lane = spirv_type_lane(spirv_leaf(value->type, i, &offset));
     memcpy(memory + offset, &value->bits[i], spirv_memory_size[lane]);
   }
+}
+
+/* Reserves memory for a variable. A module that is only described needs none, but an address that is not zero. */
+static void place(spirv_module *m, spirv_variable *variable, uint64_t align) {
+  if (m->build->describe) variable->address = align;
+  else
+    variable->address = ((uint64_t)(uintptr_t)spirv_alloc(m->arena, variable->type->size + align, 1) + align - 1) &
+                        ~(align - 1);
+}
+
+static void initialize(spirv_module *m, uint32_t at, spirv_variable *variable, uint32_t constant) {
+  const spirv_type *type;
+  const uint64_t *bits = operand(m, at, constant, &type);
+  if (type != variable->type || m->ids[constant].at >= at)
+    REFUSE(m, at, "the initializer is no constant of the variable's type");
+  if (bits == NULL) variable->unsupported = true;
+  if (bits == NULL || m->build->describe) return;
+  spirv_spend(m, at, type->components * (type->kind == TYPE_STRUCT ? type->count : 1));
+  const spirv_value value = {.type = type, .bits = (uint64_t *)bits};
+  spirv_write_constant(&value, (char *)(uintptr_t)variable->address);
 }
 
 void spirv_variable_decode(spirv_module *m, uint32_t at) {
@@ -263,20 +300,14 @@ void spirv_variable_decode(spirv_module *m, uint32_t at) {
   } else if (w[3] == StorageUniformConstant || w[3] == StorageCrossWorkgroup) {
     uint64_t align = id->alignment > type->align ? id->alignment : type->align;
     if (align == 0 || align > MAX_ALIGNMENT || (align & (align - 1)) != 0) REFUSE(m, at, "alignment %u", id->alignment);
-    if (!variable->imported)
-      variable->address = ((uint64_t)(uintptr_t)spirv_alloc(m->arena, type->size + align, 1) + align - 1) &
-                          ~(align - 1);
-    if (spirv_length(m, at) == 5 && !variable->imported) {
-      const spirv_type *of;
-      const uint64_t *bits = operand(m, at, w[4], &of);
-      if (bits == NULL || of != type) REFUSE(m, at, "the initializer is no constant of the variable's type");
-      spirv_write_constant(&(spirv_value){.type = type, .bits = (uint64_t *)bits},
-                           (char *)(uintptr_t)variable->address);
-    }
+    if (!variable->imported) place(m, variable, align);
+    if (spirv_length(m, at) == 5 && !variable->imported) initialize(m, at, variable, w[4]);
   } else if (w[3] == StorageInput) {
     REFUSE(m, at, "an input variable without BuiltIn");
-  } else if (w[3] != StorageWorkgroup) {
+  } else if (w[3] == StorageFunction) {
     REFUSE(m, at, "a module-scope variable of storage class %u", w[3]);
+  } else if (w[3] != StorageWorkgroup) {
+    variable->unsupported = true;
   }
   id->variable = variable;
 }

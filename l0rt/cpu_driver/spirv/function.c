@@ -22,10 +22,10 @@ static void find_block(spirv_module *m, spirv_function *f, uint32_t *at) {
     if (op == OpPhi && !phis) REFUSE(m, *at, "OpPhi must come first in a block");
     phis = phis && (op == OpPhi || op == OpLine || op == OpNoLine || op == OpLoopControlINTEL);
     spirv_id *made = NULL;
-    const char *pattern = spirv_grammar(op)->pattern;
-    if (pattern[0] == 'T') made = &m->ids[m->words[*at + 2]];
+    const spirv_instruction *known = spirv_grammar(op); /* NULL in a module that is trusted */
+    if (known != NULL && known->pattern[0] == 'T') made = &m->ids[m->words[*at + 2]];
     if (made != NULL) made->block = block;
-    if (pattern[0] == 'R') REFUSE(m, *at, "Op%s inside a function", spirv_grammar(op)->name);
+    if (known != NULL && known->pattern[0] == 'R') REFUSE(m, *at, "Op%s inside a function", known->name);
     if (!ends_block(op)) continue;
     block->terminator = *at;
     *at += spirv_length(m, *at);
@@ -164,12 +164,12 @@ static void one_function(spirv_module *m, uint32_t *at) {
     uint32_t op = spirv_op(m, *at);
     if (op == OpLabel) find_block(m, f, at);
     else if (op == OpLine || op == OpNoLine) *at += spirv_length(m, *at);
-    else REFUSE(m, *at, "Op%s outside a block", spirv_grammar(op)->name);
+    else REFUSE(m, *at, "instruction %u outside of a block", op);
   }
   if (*at >= m->count) REFUSE(m, f->at, "the function has no end");
   *at += 1;
   for (uint32_t i = 0; i < f->block_count; i++) find_successors(m, &f->blocks[i]);
-  if (f->block_count == 0) return;
+  if (f->block_count == 0 || m->build->describe) return;
   find_order(m, f);
   find_dominators(m, f);
   number_tree(m, f);
@@ -184,6 +184,6 @@ void spirv_functions_decode(spirv_module *m, uint32_t at) {
     uint32_t op = spirv_op(m, at);
     if (op == OpFunction) one_function(m, &at);
     else if (op == OpLine || op == OpNoLine || op == OpNop) at += spirv_length(m, at);
-    else REFUSE(m, at, "Op%s outside a function", spirv_grammar(op)->name);
+    else REFUSE(m, at, "instruction %u outside of a function", op);
   }
 }

@@ -26,7 +26,7 @@
   X(TypeVoid, 19, "R")                                                                                                 \
   X(TypeBool, 20, "R")                                                                                                 \
   X(TypeInt, 21, "Rnn")                                                                                                \
-  X(TypeFloat, 22, "Rn")                                                                                               \
+  X(TypeFloat, 22, "Rn?n")                                                                                             \
   X(TypeVector, 23, "Rin")                                                                                             \
   X(TypeArray, 28, "Rii")                                                                                              \
   X(TypeStruct, 30, "R?*")                                                                                             \
@@ -461,6 +461,8 @@ enum { /* decorations */
        DecorationSpecId = 1,
        DecorationCPacked = 10,
        DecorationBuiltIn = 11,
+       DecorationNonWritable = 24,
+       DecorationNonReadable = 25,
        DecorationAlignment = 44,
        DecorationFuncParamAttr = 38,
        DecorationLinkageAttributes = 41,
@@ -468,6 +470,7 @@ enum { /* decorations */
        LinkageImport = 1,
        LinkageLinkOnceODR = 2,
        FuncParamByVal = 2,
+       FuncParamNoWrite = 6,
 };
 
 enum { /* execution modes */

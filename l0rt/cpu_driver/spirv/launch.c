@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "describe.h"
 #include "run.h"
 #include "workers.h"
 
@@ -102,10 +103,12 @@ static bool refused(spirv_kernel *kernel, const spirv_arena *arena) {
   spirv_result *r = &kernel->failure;
   uint32_t word = arena->offset / 4; /* 0: it is the kernel as a whole that is refused */
   if (word == 0) word = spirv_program_base(kernel->program, kernel->module) + kernel->entry->at;
-  r->status = arena->exhausted ? SPIRV_OUT_OF_MEMORY : SPIRV_BAD_KERNEL;
+  r->status = arena->exhausted ? SPIRV_OUT_OF_MEMORY : arena->unsupported ? SPIRV_UNSUPPORTED : SPIRV_BAD_KERNEL;
   set_place(r, kernel, word);
-  snprintf(r->text, sizeof(r->text), "kernel %.40s: offset %s: %.150s", kernel->info.name,
-           spirv_program_tell_place(kernel->program, word).text, arena->text);
+  spirv_place place = spirv_program_place(kernel->program, word);
+  snprintf(r->text, sizeof(r->text), "kernel %.40s: offset %s: %.150s%s", kernel->info.name,
+           spirv_program_tell_place(kernel->program, word).text, arena->text,
+           spirv_source_text(place.module, place.at).text);
   return true;
 }
 

@@ -63,6 +63,9 @@ static const uint32_t *outside(lowering *l, uint32_t id) {
   }
   uint32_t *address = lower_input_address(l, id);
   if (address != NULL) return address;
+  if (i->op == OpVariable && i->variable->unsupported)
+    UNSUPPORTED(l->m, l->at, "variable %s has storage class %u or an initial value that is not supported",
+                i->name == NULL ? "(without a name)" : i->name, i->variable->storage);
   address = SPIRV_ARRAY(l->arena, uint32_t, 1);
   if (i->op == OpVariable && i->variable->storage == StorageWorkgroup) {
     address[0] = lower_local_address(l, i->variable);
@@ -90,9 +93,10 @@ static const uint32_t *outside(lowering *l, uint32_t id) {
     l->map[id] = NULL;
     instruction(l, w[3], copy, length - 1);
     l->depth--;
-    if (l->map[id] == NULL) WRONG(l, "OpSpecConstantOp with operation %u is not supported", w[3]);
+    if (l->map[id] == NULL) UNSUPPORTED(l->m, l->at, "OpSpecConstantOp with operation %u is not supported", w[3]);
     return l->map[id];
   }
+  if (i->type != 0) UNSUPPORTED(l->m, l->at, "Op%s is not supported", spirv_grammar(i->op)->name);
   WRONG(l, "id %u is not a value", id);
 }
 
@@ -112,7 +116,7 @@ const uint32_t *lower_use(lowering *l, uint32_t id, const spirv_type **type) {
   const spirv_id *i = &l->m->ids[id];
   *type = spirv_type_of_value(l->m, l->at, id);
   if (i->at < l->m->functions_at) return outside(l, id);
-  if (i->op == OpFunction) WRONG(l, "pointers to functions are not supported");
+  if (i->op == OpFunction) UNSUPPORTED(l->m, l->at, "pointers to functions are not supported");
   lower_dominated(l, id);
   if (l->map[id] == NULL && lower_input_address(l, id) == NULL) WRONG(l, "id %u is used where it is not made yet", id);
   return l->map[id];
@@ -435,7 +439,7 @@ static void instruction(lowering *l, uint32_t op, const uint32_t *w, uint32_t le
     case OpExtInst:
       if (w[3] != l->m->opencl_set) {
         const spirv_id *set = &l->m->ids[w[3]];
-        if (set->op == OpExtInstImport && strncmp(set->text, "NonSemantic.", 12) == 0) return;
+        if (set->op == OpExtInstImport && spirv_is_for_tools(set->text)) return;
         WRONG(l, "an instruction of an extended set that is not OpenCL.std");
       }
       lower_opencl(l, w, length);
@@ -445,8 +449,8 @@ static void instruction(lowering *l, uint32_t op, const uint32_t *w, uint32_t le
   if (lower_value_instruction(l, op, w, length) || lower_memory_instruction(l, op, w, length) ||
       lower_group_instruction(l, op, w, length) || lower_dot_instruction(l, op, w, length))
     return;
-  const spirv_instruction *known = spirv_grammar(op);
-  WRONG(l, "Op%s (%u) is not supported here", known == NULL ? "?" : known->name, op);
+  const spirv_instruction *known = spirv_grammar(op); /* NULL: as the operation of an OpSpecConstantOp */
+  UNSUPPORTED(l->m, l->at, "Op%s (%u) is not supported", known == NULL ? "?" : known->name, op);
 }
 
 static void inline_function(lowering *l, const spirv_function *f, uint32_t **arguments, way_back *back) {
@@ -552,6 +556,7 @@ ir_kernel *spirv_lower(spirv_arena *arena, struct spirv_program *program, const 
   l->k->arena = arena;
   l->at = e->at;
   enter_module(l, m);
+  if (e->refusal != NULL) UNSUPPORTED(l->m, e->refusal_at, "%s", e->refusal);
   ir_value_new(l->k, LANE_BOOL); /* value 0 is none */
   const spirv_function *f = m->ids[e->function].function;
   l->block = new_block(l, NULL);

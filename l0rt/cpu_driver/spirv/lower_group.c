@@ -211,7 +211,7 @@ static bool reduction(lowering *l, uint32_t op, const uint32_t *w, uint32_t leng
     if (scan == GroupClustered) scan = GroupReduce | cluster_of(l, w[6]) << CLUSTER_SHIFT;
     if (operand != type || !(spirv_is_scalar(type) || type->kind == TYPE_VECTOR))
       WRONG(l, "the operand has another type");
-    if (scope != ScopeWorkgroup && scope != ScopeSubgroup) WRONG(l, "scope %u is not supported", scope);
+    if (scope != ScopeWorkgroup && scope != ScopeSubgroup) UNSUPPORTED(l->m, l->at, "scope %u is not supported", scope);
     spirv_lane lane = spirv_type_lane(lower_component(type));
     if (!fits(collectives[i].what, lane)) WRONG(l, "the operand has another type");
     uint32_t *values = lower_list(l, type);
@@ -268,7 +268,7 @@ static bool votes_and_shuffles(lowering *l, uint32_t op, const uint32_t *w, uint
   const spirv_type *type = spirv_type_of(l->m, l->at, w[1]), *operand;
   bool intel = op >= OpSubgroupShuffleINTEL && op <= OpSubgroupShuffleXorINTEL;
   uint32_t scope = intel ? ScopeSubgroup : constant_scope(l, w[3]), *values = lower_list(l, type);
-  if (scope != ScopeWorkgroup && scope != ScopeSubgroup) WRONG(l, "scope %u is not supported", scope);
+  if (scope != ScopeWorkgroup && scope != ScopeSubgroup) UNSUPPORTED(l->m, l->at, "scope %u is not supported", scope);
   if (op == OpGroupNonUniformElect) {
     if (type->kind != TYPE_BOOL) WRONG(l, "the result is not a bool");
     values[0] = subgroup(l, COLLECT_ELECT, 0, LANE_BOOL, lower_number(l, LANE_BOOL, 0), 0, LANE_BOOL);

@@ -20,7 +20,7 @@ static uint32_t first_emit(lowering *l, ir_insn insn) {
 
 uint32_t lower_builtin(lowering *l, uint32_t builtin, uint32_t dimension) {
   uint32_t *known = builtin < 64 && dimension < 3 ? &l->builtins[builtin][dimension] : NULL;
-  if (known == NULL) WRONG(l, "built-in variable %u is not supported", builtin);
+  if (known == NULL) UNSUPPORTED(l->m, l->at, "built-in variable %u is not supported", builtin);
   if (*known == 0)
     *known = first_emit(l, (ir_insn){.op = IR_BUILTIN, .lane = LANE_I64, .extra = builtin, .imm = dimension});
   return *known;
@@ -31,7 +31,7 @@ static const uint32_t *input(lowering *l, const spirv_variable *variable) {
   if (type->kind != TYPE_INT || variable->type->components > 3) WRONG(l, "a built-in variable of another type");
   if (variable->builtin < BuiltInNumWorkgroups || variable->builtin > BuiltInSubgroupLocalInvocationId ||
       variable->builtin == 35)
-    WRONG(l, "built-in variable %d is not supported", variable->builtin);
+    UNSUPPORTED(l->m, l->at, "built-in variable %d is not supported", variable->builtin);
   if (variable->builtin >= BuiltInSubgroupSize) l->k->subgroups = true;
   uint32_t *values = lower_list(l, variable->type);
   for (uint32_t i = 0; i < variable->type->components; i++)

@@ -394,7 +394,7 @@ void lower_opencl(lowering *l, const uint32_t *w, uint32_t length) {
     } else {
       values[i] = d != NULL ? 0 : real ? real_component(l, &c, i) : integer_component(l, &c, i);
     }
-    if (values[i] == 0) WRONG(l, "function %u of OpenCL.std is not supported", c.function);
+    if (values[i] == 0) UNSUPPORTED(l->m, l->at, "function %u of OpenCL.std is not supported", c.function);
   }
   lower_define(l, w[2], values);
 }

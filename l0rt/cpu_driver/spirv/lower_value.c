@@ -579,7 +579,7 @@ bool lower_value_instruction(lowering *l, uint32_t op, const uint32_t *w, uint32
       lower_define(l, w[2], values);
       return true;
     }
-    case OpCopyLogical: WRONG(l, "OpCopyLogical is not supported");
+    case OpCopyLogical: UNSUPPORTED(l->m, l->at, "OpCopyLogical is not supported");
     default: return false;
   }
 }

@@ -30,6 +30,7 @@ typedef enum {
   TYPE_FLOAT,
   TYPE_POINTER,
   TYPE_EVENT, /* of an async copy, which is complete when its instruction is */
+  TYPE_RAW, /* bits that the engine only moves: handles of images, pipes and queues, floats of other encodings */
   TYPE_VECTOR,
   TYPE_ARRAY,
   TYPE_STRUCT,
@@ -65,6 +66,7 @@ typedef struct {
   uint64_t address; /* in the program's memory; Workgroup variables have an offset in each kernel instead */
   int32_t builtin;  /* -1: none */
   bool imported;
+  bool unsupported; /* the engine has no such storage class, or cannot compute the initial value */
 } spirv_variable;
 
 typedef struct spirv_function spirv_function;
@@ -99,6 +101,7 @@ typedef struct {
   bool saturated, packed, by_value, has_spec_id;
   uint32_t spec_id, alignment;
   int32_t builtin; /* plus 1; 0: none */
+  bool no_read, no_write; /* of what a parameter points to */
   union {
     spirv_type *made_type;
     spirv_value *value;
@@ -114,6 +117,9 @@ typedef struct {
   uint32_t function, at;
   const char *name;
   uint32_t group_size[3], subgroup_size;
+  const char *qualifiers; /* of the parameters in the source, each with a comma; NULL: the module does not tell */
+  const char *refusal; /* why the engine cannot run it; NULL: it can, as far as its declaration tells */
+  uint32_t refusal_at; /* word of what is not supported */
 } spirv_entry;
 
 typedef struct spirv_module {
@@ -124,6 +130,11 @@ typedef struct spirv_module {
   uint32_t bound;
   spirv_id *ids;
   uint32_t functions_at; /* word of the first function; what is defined behind it is inside a function */
+  uint32_t addressing; /* the addressing model: 1 is Physical32, 2 is Physical64 */
+  uint32_t capability_count;
+  bool has_lines; /* of the source: OpLine */
+  bool loose; /* it has instructions that nobody knows, so what they declare is not known either */
+  uint64_t steps; /* done by what may take longer than the module is long */
   uint32_t opencl_set; /* id of OpenCL.std; 0: not imported */
   spirv_function *functions;
   uint32_t function_count;
@@ -135,12 +146,26 @@ typedef struct spirv_module {
 } spirv_module;
 
 typedef struct {
-  const char *name, *pattern; /* NULL: not supported */
+  uint16_t number;
+  char pattern[20], name[72]; /* no pointers: loading a library would have to relocate each */
 } spirv_instruction;
-const spirv_instruction *spirv_grammar(uint32_t opcode);
+const spirv_instruction *spirv_grammar(uint32_t opcode); /* NULL: there is no such instruction */
+bool spirv_is_run(uint32_t opcode); /* is it in grammar.h? */
+bool spirv_is_type(uint32_t opcode); /* does it declare a type? */
 
 /* Decodes the whole module. After an error it jumps to arena->out. */
 spirv_module *spirv_module_new(spirv_arena *arena, const spirv_build *build, uint32_t index, bool *spec_used);
+/* Counts steps, and refuses a module that takes too many. */
+void spirv_spend(spirv_module *m, uint32_t at, uint64_t steps);
+/* Notes why the engine cannot run a kernel, unless there is a reason already. */
+void spirv_entry_refuse(spirv_module *m, spirv_entry *entry, uint32_t at, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* Is an extended instruction set only for debuggers and other tools? */
+bool spirv_is_for_tools(const char *set);
+
+/* check.c: refuses what is not valid although each instruction by itself is: operands of other kinds or types. */
+void spirv_check(spirv_module *m);
 
 /* type.c */
 void spirv_type_decode(spirv_module *m, uint32_t at);
@@ -167,5 +192,6 @@ static inline uint32_t spirv_op(const spirv_module *m, uint32_t at) { return m->
 static inline uint32_t spirv_length(const spirv_module *m, uint32_t at) { return m->words[at] >> 16; }
 
 #define REFUSE(m, at, ...) spirv_refuse((m)->arena, (m)->base + (at), __VA_ARGS__)
+#define UNSUPPORTED(m, at, ...) spirv_unsupported((m)->arena, (m)->base + (at), __VA_ARGS__)
 
 #endif

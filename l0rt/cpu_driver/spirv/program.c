@@ -6,10 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "describe.h"
 #include "run.h"
 
 static void say(const spirv_build *build, const char *kind, uint32_t offset, const char *text) {
-  char line[320];
+  char line[440];
   if (build->log == NULL) return;
   snprintf(line, sizeof(line), "%s: offset %u: %s", kind, offset, text);
   build->log(build->log_context, line);
@@ -74,50 +75,44 @@ spirv_place_text spirv_program_tell_place(const spirv_program *program, uint32_t
   return told;
 }
 
-static void describe_argument(spirv_arena *arena, const spirv_module *m, const spirv_entry *entry, uint32_t parameter,
-                              const spirv_type *type, spirv_argument *to) {
-  const spirv_id *id = &m->ids[parameter];
-  to->name = id->name == NULL ? "" : id->name;
+enum { MAX_ARGUMENT = 4096 }; /* bytes */
+
+/* What a launch has to give for a parameter. Returns false if the engine has no arguments of this kind. */
+static bool describe_argument(const spirv_parameter *p, spirv_argument *to) {
+  to->name = p->name;
+  to->size = p->size;
   to->kind = SPIRV_VALUE;
-  to->size = (uint32_t)type->size;
-  if (type->components == 0 && type->kind != TYPE_STRUCT)
-    spirv_refuse(arena, entry->at, "an argument of %s has no size", entry->name);
-  if (type->size > UINT32_MAX / 2) spirv_refuse(arena, entry->at, "an argument of %s is too large", entry->name);
-  if (type->kind != TYPE_POINTER) return;
-  if (type->element == NULL) spirv_refuse(arena, entry->at, "an argument of %s points to nothing", entry->name);
-  switch (type->storage) {
-    case StorageCrossWorkgroup:
-    case StorageGeneric: to->kind = SPIRV_GLOBAL_POINTER; break;
-    case StorageUniformConstant: to->kind = SPIRV_CONSTANT_POINTER; break;
-    case StorageWorkgroup:
-      to->kind = SPIRV_LOCAL_POINTER;
-      to->size = 0;
-      break;
-    case StorageFunction:
-      if (type->element->size > 4096) spirv_refuse(arena, entry->at, "an argument of %s is too large", entry->name);
-      to->size = (uint32_t)type->element->size;
-      break;
-    default: spirv_refuse(arena, entry->at, "an argument of %s has storage class %u", entry->name, type->storage);
+  switch (p->kind) {
+    case SPIRV_PARAMETER_VALUE: return p->type->kind != TYPE_RAW && p->size <= MAX_ARGUMENT;
+    case SPIRV_PARAMETER_LOCAL: to->kind = SPIRV_LOCAL_POINTER; return p->type != NULL;
+    case SPIRV_PARAMETER_POINTER:
+      to->kind = p->storage == StorageUniformConstant ? SPIRV_CONSTANT_POINTER : SPIRV_GLOBAL_POINTER;
+      return p->type != NULL && (p->storage == StorageCrossWorkgroup || p->storage == StorageGeneric ||
+                                 p->storage == StorageUniformConstant);
+    default: to->kind = SPIRV_HANDLE; return false;
   }
 }
 
-static void describe_kernel(spirv_program *program, const spirv_module *m, const spirv_entry *entry,
-                            spirv_kernel *kernel) {
-  const spirv_function *f = m->ids[entry->function].function;
-  spirv_argument *arguments = SPIRV_ARRAY(&program->arena, spirv_argument, f->type->count);
-  for (uint32_t i = 0; i < f->type->count; i++)
-    describe_argument(&program->arena, m, entry, f->parameters[i], f->type->members[i], &arguments[i]);
+static void describe_kernel(spirv_program *program, spirv_module *m, spirv_entry *entry, spirv_kernel *kernel) {
+  uint32_t count = spirv_parameter_count(m, entry);
+  program->arena.decoding = m;
+  const spirv_parameter *parameters = spirv_parameters(m, entry);
+  spirv_argument *arguments = SPIRV_ARRAY(&program->arena, spirv_argument, count);
+  for (uint32_t i = 0; i < count; i++)
+    if (!describe_argument(&parameters[i], &arguments[i]))
+      spirv_entry_refuse(m, entry, parameters[i].at, "parameter %.60s of Op%s is not supported", parameters[i].name,
+                         parameters[i].type_name);
   kernel->program = program;
   kernel->module = m;
   kernel->entry = entry;
   spirv_kernel_info *info = &kernel->info;
-  *info = (spirv_kernel_info){.name = entry->name, .argument_count = (uint32_t)f->type->count, .arguments = arguments};
+  *info = (spirv_kernel_info){.name = entry->name, .argument_count = count, .arguments = arguments};
   memcpy(info->required_group_size, entry->group_size, sizeof(entry->group_size));
   info->required_subgroup_size = entry->subgroup_size;
   uint32_t width = entry->subgroup_size;
-  if (width != 0 && width != 8 && width != 16 && width != 32)
-    spirv_refuse(&program->arena, entry->at, "sub-groups of %u", width);
-  info->subgroup_size = width != 0 ? width : SPIRV_SUBGROUP_SIZE;
+  bool is_width = width == 8 || width == 16 || width == 32;
+  if (width != 0 && !is_width) spirv_entry_refuse(m, entry, entry->at, "sub-groups of %u are not supported", width);
+  info->subgroup_size = is_width ? width : SPIRV_SUBGROUP_SIZE;
   info->max_group_size = SPIRV_MAX_GROUP_SIZE;
   for (uint32_t id = 1; id < m->bound; id++) {
     if (m->ids[id].op != OpTypeFloat) continue;
@@ -174,6 +169,8 @@ static void decode(spirv_program *program, const spirv_build *build) {
   for (uint32_t i = 0; i < build->binary_count; i++) {
     program->decoding = i;
     program->modules[i] = spirv_module_new(&program->arena, build, i, used);
+    if (program->modules[i]->addressing != 2)
+      spirv_unsupported(&program->arena, 0, "the addressing model Physical32 is not supported");
     program->module_count = i + 1;
     kernels += program->modules[i]->entry_count;
   }
@@ -204,12 +201,16 @@ spirv_program *spirv_program_new(const spirv_build *build) {
   atomic_store(&program->references, 1);
   check_flags(build);
   if (decodes(program, build)) return program;
-  char text[280];
+  char text[400];
+  const spirv_module *m = program->arena.decoding;
+  spirv_source source = {""};
+  if (m != NULL) source = spirv_source_text(m, program->arena.offset / 4);
   bool several = build->binary_count > 1 && program->decoding < build->binary_count;
   if (several)
-    snprintf(text, sizeof(text), "module %u of %u: %.200s", program->decoding + 1, build->binary_count,
-             program->arena.text);
-  say(build, "error", program->arena.offset, several ? text : program->arena.text);
+    snprintf(text, sizeof(text), "module %u of %u: %.200s%s", program->decoding + 1, build->binary_count,
+             program->arena.text, source.text);
+  else snprintf(text, sizeof(text), "%.200s%s", program->arena.text, source.text);
+  say(build, "error", program->arena.offset, text);
   program->kernel_count = 0; /* their locks do not exist yet */
   spirv_program_release(program);
   return NULL;

@@ -55,6 +55,8 @@ typedef struct {
   const char *flags; /* build flags, or NULL; the log names unknown flags, which are ignored */
   spirv_log log; /* or NULL */
   void *log_context;
+  bool describe; /* the module is only described (describe.h): no memory for its variables, no order of its blocks */
+  bool trusted; /* instructions and capabilities that the public grammar of SPIR-V does not have are passed over */
 } spirv_build;
 
 /* Returns NULL after an error, which the log names. An import that nothing resolves becomes an error when a kernel that
@@ -86,6 +88,7 @@ typedef enum {
   SPIRV_GLOBAL_POINTER, /* 8 bytes: an address */
   SPIRV_CONSTANT_POINTER, /* 8 bytes: an address */
   SPIRV_LOCAL_POINTER, /* no bytes: local memory, whose size is in the launch's `local_sizes` */
+  SPIRV_HANDLE, /* 8 bytes: an image, a sampler, a pipe or a queue, which no kernel that runs has */
 } spirv_argument_kind;
 
 typedef struct {
@@ -157,7 +160,8 @@ typedef enum {
   SPIRV_CANCELLED,
   SPIRV_TRAP, /* a work-item reached OpUnreachable */
   SPIRV_BAD_LAUNCH, /* the kernel does not allow these sizes; nothing has run */
-  SPIRV_BAD_KERNEL, /* the kernel cannot run, and the text says why; nothing has run */
+  SPIRV_BAD_KERNEL, /* the kernel is not valid, and the text says why; nothing has run */
+  SPIRV_UNSUPPORTED, /* the kernel is valid, but the engine cannot run it, and the text says why; nothing has run */
   SPIRV_OUT_OF_MEMORY /* the host has no memory; nothing has run */
 } spirv_status;
 

@@ -10,8 +10,7 @@ static const uint64_t MAX_SIZE = UINT64_C(1) << 40;
 
 const spirv_type *spirv_type_of(const spirv_module *m, uint32_t at, uint32_t id) {
   const spirv_id *i = &m->ids[id];
-  if (i->op < OpTypeVoid || i->op > OpTypeForwardPointer || i->made_type == NULL)
-    REFUSE(m, at, "id %u is not a type declared before", id);
+  if (!spirv_is_type(i->op) || i->made_type == NULL) REFUSE(m, at, "id %u is no type that was declared before", id);
   return i->made_type;
 }
 
@@ -20,12 +19,12 @@ const spirv_type *spirv_type_of_value(const spirv_module *m, uint32_t at, uint32
   return spirv_type_of(m, at, m->ids[id].type);
 }
 
-bool spirv_is_scalar(const spirv_type *type) { return type->kind >= TYPE_BOOL && type->kind <= TYPE_EVENT; }
+bool spirv_is_scalar(const spirv_type *type) { return type->kind >= TYPE_BOOL && type->kind <= TYPE_RAW; }
 
 spirv_lane spirv_type_lane(const spirv_type *type) {
   if (type->kind == TYPE_BOOL) return LANE_BOOL;
   if (type->kind == TYPE_FLOAT) return type->width == 16 ? LANE_F16 : type->width == 32 ? LANE_F32 : LANE_F64;
-  if (type->kind != TYPE_INT) return LANE_I64;
+  if (type->kind != TYPE_INT && type->kind != TYPE_RAW) return LANE_I64;
   return type->width == 8 ? LANE_I8 : type->width == 16 ? LANE_I16 : type->width == 32 ? LANE_I32 : LANE_I64;
 }
 
@@ -87,9 +86,9 @@ static void scalar(spirv_type *type, spirv_type_kind kind, uint32_t width) {
 }
 
 static void pointer(spirv_module *m, uint32_t at, spirv_type *type, uint32_t storage) {
-  if (storage != StorageUniformConstant && storage != StorageInput && storage != StorageWorkgroup &&
-      storage != StorageCrossWorkgroup && storage != StorageFunction && storage != StorageGeneric)
-    REFUSE(m, at, "storage class %u is not supported", storage);
+  enum { LAST = 12, DEVICE_ONLY = 5936, HOST_ONLY = 5937 };
+  if (storage > LAST && storage != DEVICE_ONLY && storage != HOST_ONLY)
+    REFUSE(m, at, "there is no storage class %u", storage);
   scalar(type, TYPE_POINTER, 64);
   type->storage = storage;
 }
@@ -147,20 +146,22 @@ void spirv_type_decode(spirv_module *m, uint32_t at) {
     case OpTypeVoid: type->kind = TYPE_VOID; break;
     case OpTypeBool: scalar(type, TYPE_BOOL, 1); break;
     case OpTypeInt:
-      if (w[2] != 8 && w[2] != 16 && w[2] != 32 && w[2] != 64) REFUSE(m, at, "integers of %u bits", w[2]);
+      if (w[2] != 8 && w[2] != 16 && w[2] != 32 && w[2] != 64) REFUSE(m, at, "a number of %u bits", w[2]);
       scalar(type, TYPE_INT, w[2]);
       break;
-    case OpTypeFloat:
-      if (w[2] != 16 && w[2] != 32 && w[2] != 64) REFUSE(m, at, "floats of %u bits", w[2]);
-      scalar(type, TYPE_FLOAT, w[2]);
+    case OpTypeFloat: {
+      bool encoded = spirv_length(m, at) > 3; /* as another format than IEEE 754's */
+      if (w[2] != 16 && w[2] != 32 && w[2] != 64 && !(encoded && w[2] == 8)) REFUSE(m, at, "a number of %u bits", w[2]);
+      scalar(type, encoded ? TYPE_RAW : TYPE_FLOAT, w[2]);
       break;
+    }
     case OpTypeVector:
       type->kind = TYPE_VECTOR;
       elements(m, at, type, w[3]);
       /* Of one component the specification has none, and ocloc makes some. */
-      if (!spirv_is_scalar(type->element) || w[3] < 1 || w[3] > 16) REFUSE(m, at, "a vector of %u", w[3]);
+      if (!spirv_is_scalar(type->element) || w[3] < 1 || w[3] > 16) REFUSE(m, at, "a vector of %u components", w[3]);
       type->size = type->align = type->element->size * (w[3] == 3 ? 4 : w[3]);
-      if ((type->align & (type->align - 1)) != 0) REFUSE(m, at, "a vector of %u", w[3]);
+      if ((type->align & (type->align - 1)) != 0) REFUSE(m, at, "a vector of %u components", w[3]);
       break;
     case OpTypeArray: {
       const spirv_value *count = spirv_constant_of(m, w[3]);
@@ -190,6 +191,7 @@ void spirv_type_decode(spirv_module *m, uint32_t at) {
       type->element = spirv_type_of(m, at, w[2]);
       members(m, at, type, at + 3, false);
       break;
+    default: scalar(type, TYPE_RAW, 64); /* a handle of an image, a sampler, a pipe, a queue … */
   }
   if (type->nesting > MAX_NESTING) REFUSE(m, at, "types are nested too deeply");
   m->ids[id].made_type = type;
