@@ -44,7 +44,8 @@ static spirv_chunk *chunk_of(void *items) { return (spirv_chunk *)((char *)items
 /* A new chunk, or a longer one in the place of `old`. What it has more is zeroed. */
 static void *chunk_new(spirv_arena *arena, spirv_chunk *old, uint64_t size) {
   uint64_t before = old == NULL ? 0 : old->size;
-  if (arena->total - before + size > atomic_load(&limit)) too_much(arena);
+  uint64_t beside = arena->beside == NULL ? 0 : arena->beside->total;
+  if (arena->total + beside - before + size > atomic_load(&limit)) too_much(arena);
   spirv_chunk *chunk = old == NULL ? calloc(1, sizeof(*chunk) + size) : realloc(old, sizeof(*chunk) + size);
   if (chunk == NULL) exhausted(arena);
   if (old != NULL) {
@@ -93,7 +94,7 @@ void *spirv_grow(spirv_arena *arena, void *items, uint32_t count, uint32_t *capa
   if (count < *capacity) return items;
   if (*capacity > UINT32_MAX / 2) too_much(arena);
   bool is_long = bytes_of(arena, *capacity, size) > LONG;
-  *capacity = *capacity == 0 ? 4 : *capacity * 2;
+  *capacity = *capacity == 0 ? 4 : is_long ? *capacity + *capacity / 8 : *capacity * 2; /* a long one moves cheaply */
   if (is_long) return chunk_new(arena, chunk_of(items), bytes_of(arena, *capacity, size));
   void *larger = spirv_alloc(arena, *capacity, size);
   if (count != 0) memcpy(larger, items, count * size);

@@ -10,10 +10,11 @@
 
 typedef struct spirv_chunk spirv_chunk;
 
-typedef struct {
+typedef struct spirv_arena {
   spirv_chunk *chunks;
   char *next, *end;
   uint64_t total; /* bytes of its chunks; spirv_limit_memory sets how many there may be */
+  const struct spirv_arena *beside; /* whose bytes count too; or NULL */
   jmp_buf out;     /* where spirv_refuse jumps to; set it before the first allocation */
   uint32_t offset; /* of what was refused, in bytes from the beginning of the module */
   bool exhausted;  /* the host has no memory left; the module is not at fault */

@@ -173,7 +173,7 @@ static bool is_masked(uint32_t op) {
  * the block has loaded for the lane before. So that must not share its register with others, which would be in it now. */
 static void keep_what_lasting_values_need(coder *c) {
   ir_kernel *k = c->k;
-  bool *needed = SPIRV_ARRAY(k->arena, bool, k->value_count);
+  bool *needed = SPIRV_TEMPORARY(k->arena, bool, k->value_count);
   for (uint32_t i = 0; i < k->order_count; i++) {
     ir_block *block = &k->blocks[k->order[i]];
     if (block->loop == IR_EXIT && !k->irreducible) continue;
@@ -186,6 +186,7 @@ static void keep_what_lasting_values_need(coder *c) {
       for (int o = 0; ir_operand(insn, o) != NULL; o++) needed[*ir_operand(insn, o)] = true;
     }
   }
+  spirv_free(k->arena, needed);
 }
 
 /* A uniform register has eight bytes. Until the width is known, `place` of a varying one is in bytes of one lane. */
@@ -454,9 +455,22 @@ static spirv_steps steps_of(coder *c, const ir_block *block, ir_insn *insns, uin
   return made;
 }
 
+/* About: so that their array need not grow. A kernel without steps has an array too: the address of a block's steps is
+ * computed from it. */
+static uint32_t count_steps(const coder *c) {
+  const ir_kernel *k = c->k;
+  uint32_t count = 1;
+  for (uint32_t i = 0; i < k->order_count; i++)
+    count += k->blocks[k->order[i]].count + k->blocks[k->order[i]].whole_count;
+  for (uint32_t v = 0; v < k->value_count; v++)
+    count += c->needs_wide[v] && !k->values[v].varying && !k->values[v].constant;
+  return count;
+}
+
 static void make_steps(coder *c) {
-  /* A kernel without steps has an array too: the address of a block's steps is computed from it. */
-  c->code->steps = spirv_grow(c->arena, NULL, 0, &c->step_capacity, sizeof(spirv_step));
+  c->step_capacity = c->info_capacity = count_steps(c);
+  c->code->steps = SPIRV_ARRAY(c->arena, spirv_step, c->step_capacity);
+  c->code->infos = SPIRV_ARRAY(c->arena, spirv_step_info, c->info_capacity);
   ir_kernel *k = c->k;
   spirv_code *code = c->code;
   code->block_count = k->order_count;

@@ -63,12 +63,16 @@ static void find_predecessors(ir_kernel *k) {
     }
     block->predecessor_count = kept;
   }
-  uint32_t *counts = SPIRV_TEMPORARY(k->arena, uint32_t, k->block_count);
+  uint32_t *counts = SPIRV_TEMPORARY(k->arena, uint32_t, k->block_count), *all, total = 0;
   for (uint32_t i = 0; i < k->order_count; i++)
-    for (int s = 0; s < ir_successors(&k->blocks[k->order[i]]); s++) counts[k->blocks[k->order[i]].successor[s]]++;
+    for (int s = 0; s < ir_successors(&k->blocks[k->order[i]]); s++, total++)
+      counts[k->blocks[k->order[i]].successor[s]]++;
+  all = SPIRV_ARRAY(k->arena, uint32_t, total);
   for (uint32_t i = 0; i < k->order_count; i++) {
     ir_block *block = &k->blocks[k->order[i]];
-    if (block->phi_count == 0) block->predecessors = SPIRV_ARRAY(k->arena, uint32_t, counts[k->order[i]]);
+    if (block->phi_count != 0) continue;
+    block->predecessors = all;
+    all += counts[k->order[i]];
   }
   for (uint32_t i = 0; i < k->order_count; i++)
     for (int s = 0; s < ir_successors(&k->blocks[k->order[i]]); s++) {

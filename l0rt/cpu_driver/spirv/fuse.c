@@ -90,12 +90,20 @@ static void fuse_one(fuser *f, ir_insn *insn) {
   insn->b = by;
 }
 
+static bool accesses(const ir_block *block) {
+  for (uint32_t n = 0; n < block->count; n++)
+    if (block->insns[n].op == IR_LOAD || block->insns[n].op == IR_STORE) return true;
+  return false;
+}
+
 void ir_fuse(ir_kernel *k) {
   fuser f = {.k = k, .makers = ir_makers(k)};
   for (uint32_t i = 0; i < k->order_count; i++) {
     ir_block *block = &k->blocks[k->order[i]];
-    f.insns = NULL;
-    f.count = f.capacity = 0;
+    if (!accesses(block)) continue;
+    f.insns = SPIRV_ARRAY(k->arena, ir_insn, block->count);
+    f.count = 0;
+    f.capacity = block->count;
     for (uint32_t n = 0; n < block->count; n++) {
       ir_insn insn = block->insns[n];
       if (insn.op == IR_LOAD || insn.op == IR_STORE) fuse_one(&f, &insn);

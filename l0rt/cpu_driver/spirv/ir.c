@@ -2,6 +2,8 @@
 /* ir.c: makes values, instructions and blocks of the intermediate form, and answers questions about them. */
 #include "ir.h"
 
+#include <string.h>
+
 uint32_t ir_value_new(ir_kernel *k, spirv_lane lane) {
   k->values = spirv_grow(k->arena, k->values, k->value_count, &k->value_capacity, sizeof(ir_value));
   k->values[k->value_count] = (ir_value){.lane = (uint8_t)lane};
@@ -35,6 +37,15 @@ ir_insn *ir_append(ir_kernel *k, uint32_t block, ir_insn insn) {
   ir_block *b = &k->blocks[block];
   ir_push(k, &b->insns, &b->count, &b->capacity, insn);
   return &b->insns[b->count - 1];
+}
+
+void ir_reserve(ir_kernel *k, uint32_t block, uint32_t count) {
+  ir_block *b = &k->blocks[block];
+  if (count <= b->capacity) return;
+  ir_insn *insns = SPIRV_ARRAY(k->arena, ir_insn, count);
+  if (b->count != 0) memcpy(insns, b->insns, b->count * sizeof(*insns));
+  b->insns = insns;
+  b->capacity = count;
 }
 
 bool ir_has_effect(const ir_insn *insn) {

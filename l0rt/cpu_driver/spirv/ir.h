@@ -280,6 +280,7 @@ uint32_t ir_constant(ir_kernel *k, spirv_lane lane, uint64_t bits);
 uint32_t ir_value_new(ir_kernel *k, spirv_lane lane);
 uint32_t ir_block_new(ir_kernel *k);
 void ir_push(ir_kernel *k, ir_insn **insns, uint32_t *count, uint32_t *capacity, ir_insn insn); /* to an array */
+void ir_reserve(ir_kernel *k, uint32_t block, uint32_t count); /* so many instructions fit, and are not moved */
 ir_insn *ir_append(ir_kernel *k, uint32_t block, ir_insn insn); /* valid until the next call */
 bool ir_has_effect(const ir_insn *insn); /* does it do more than make its result? */
 uint32_t *ir_operand(ir_insn *insn, int i); /* NULL past the last one */

@@ -113,6 +113,8 @@ static bool refused(spirv_kernel *kernel, const spirv_arena *arena) {
 }
 
 static bool make_code(spirv_kernel *kernel) {
+  kernel->drafts.beside = &kernel->arena;
+  kernel->arena.beside = &kernel->drafts;
   if (setjmp(kernel->drafts.out) != 0) return !refused(kernel, &kernel->drafts);
   if (setjmp(kernel->arena.out) != 0) return !refused(kernel, &kernel->arena);
   ir_kernel *k = spirv_lower(&kernel->drafts, kernel->program, kernel->module, kernel->entry);

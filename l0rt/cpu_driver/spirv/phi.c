@@ -179,6 +179,7 @@ void ir_replace_phis(ir_kernel *k) {
     for (uint32_t p = 0; k->blocks[b].phi_count != 0 && p < k->blocks[b].predecessor_count; p++) {
       uint32_t from = k->blocks[b].predecessors[p], count = k->blocks[from].count;
       list_moves(&m, b, p);
+      ir_reserve(k, from, count + m.move_count);
       append_moves(&m, &k->blocks[from].insns, &k->blocks[from].count, &k->blocks[from].capacity);
       if (k->blocks[b].phi_count > MOST) continue;
       list_moves(&m, b, p);

@@ -32,16 +32,6 @@ static void rename_predecessor(ir_kernel *k, uint32_t block, uint32_t from, uint
     if (k->blocks[block].predecessors[p] == from) k->blocks[block].predecessors[p] = to;
 }
 
-/* So that what is appended to the block moves nothing. */
-static void reserve(ir_kernel *k, uint32_t block, uint32_t count) {
-  ir_block *b = &k->blocks[block];
-  if (count <= b->capacity) return;
-  ir_insn *insns = SPIRV_ARRAY(k->arena, ir_insn, count);
-  if (b->count != 0) memcpy(insns, b->insns, b->count * sizeof(*insns));
-  b->insns = insns;
-  b->capacity = count;
-}
-
 static void append_all(ir_kernel *k, uint32_t to, uint32_t from) {
   for (uint32_t i = 0; i < k->blocks[from].count; i++) ir_append(k, to, k->blocks[from].insns[i]);
   k->blocks[from].count = 0;
@@ -78,7 +68,7 @@ static void join_all(simplifier *s, uint32_t b) {
   ir_kernel *k = s->k;
   uint32_t total = k->blocks[b].count;
   for (uint32_t next = follower(k, b); next != 0; next = follower(k, next)) total += k->blocks[next].count;
-  reserve(k, b, total);
+  ir_reserve(k, b, total);
   while (join_next(s, b, UINT32_MAX)) continue;
 }
 
