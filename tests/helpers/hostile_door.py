@@ -33,7 +33,7 @@ OWNING = {*MADE, *ENDED, "malloc", "event_record", "record", "record_event"}
 RECIPES = (
     (None, ("exchange_stream", "malloc", "graph_create", "graph_begin", "memset_async", "graph_end", "graph_replay")),
     (None, ("event_record", "event_record", "device_synchronize", "event_elapsed_time", "stream_wait_event")),
-    (None, ("module_create", "kernel_get", "launch", "module_release")),
+    (None, ("module_create", "kernel_get", "launch", "launch_with_offset", "module_release")),
     ("xpu", ("record_event", "record_event", "synchronize_event", "elapsed_time")),
     ("cpu", ("record_event", "record_event", "elapsed_time")),
 )
@@ -157,6 +157,10 @@ class Call:
             given[wrong - 6] = None
         return given
 
+    def launch_with_offset(self):
+        kernel, groups, size, *rest = self.launch()
+        return [kernel, groups, size, self.odd((ctypes.c_uint32 * 3)(), None), *rest]  # others leave the memory
+
     def size(self):
         return 512 if self.follows else self.odd(self.rng.choice((0, 1, 512, LARGEST)), *HUGE)
 
@@ -182,7 +186,8 @@ class Call:
             "record_use": lambda: (self.address(), s()), "guard_impl_of": lambda: (self.rng.choice(TYPES),),
             "module_create": self.module, "module_release": lambda: (self.ended("modules"),),
             "kernel_get": lambda: (self.some("modules"), NAMES[0] if self.follows else self.rng.choice(NAMES)),
-            "launch": self.launch, "stream_query": lambda: (s(),), "stream_wait_stream": lambda: (s(), s()),
+            "launch": self.launch, "launch_with_offset": self.launch_with_offset,
+            "stream_query": lambda: (s(),), "stream_wait_stream": lambda: (s(), s()),
             "event_record": lambda: (self.event_place("events"), s(), self.flags()),
             "stream_wait_event": lambda: (s(), e()), "event_query": lambda: (e(),), "event_synchronize": lambda: (e(),),
             "event_elapsed_time": lambda: (e(), e(), self.place()), "event_destroy": lambda: (self.ended("events"),),
