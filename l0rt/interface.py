@@ -487,8 +487,8 @@ def register_guard_impl(table, base=DeviceInterface):
     if hasattr(table, "__index__") and (table := _whole(table, "the address of a guard table")) < 4096:
         raise ValueError(f"a guard table cannot be at address {table}")
     functions = _guard_table.Table(table)
-    interface = _interface_of_table(functions, base)
-    register_interface_for_device(functions.type, interface)
+    _naming.check_type(functions.type)
+    register_interface_for_device(functions.type, interface := _interface_of_table(functions, base))
     functions.publish()
     return interface
 

@@ -8,7 +8,7 @@ from l0rt.errors import UnsupportedError
 from l0rt.graphs import block as _graphs
 from l0rt.graphs.graph import begin_with as _begin_with
 from l0rt.graphs.graph import is_current_stream_capturing
-from l0rt.graphs.lifecycle import (
+from l0rt.graphs.lifecycle import (  # noqa: F401 - torch.cuda.graphs has them beside its names
     register_graph_capture_end_hook,
     register_graph_capture_start_hook,
     register_graph_destroy_hook,
@@ -19,19 +19,7 @@ from l0rt.graphs.lifecycle import (
 from l0rt.graphs.pool import graph_pool_handle
 from l0rt.runtime.current.stream import XpuStream, synchronize
 
-__all__ = [
-    "XPUGraph",
-    "graph",
-    "graph_pool_handle",
-    "is_current_stream_capturing",
-    "make_graphed_callables",
-    "register_graph_capture_end_hook",
-    "register_graph_capture_start_hook",
-    "register_graph_destroy_hook",
-    "register_graph_instantiate_hook",
-    "register_graph_replay_end_hook",
-    "register_graph_replay_start_hook",
-]
+__all__ = ["XPUGraph", "graph", "graph_pool_handle", "is_current_stream_capturing", "make_graphed_callables"]
 
 
 class XPUGraph(_graphs.Graph):

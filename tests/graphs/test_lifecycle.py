@@ -13,10 +13,9 @@ from l0rt import memory
 from l0rt.graphs import lifecycle
 
 GLOBAL = {
-    "capture_start": xpu.register_graph_capture_start_hook, "capture_end": xpu.register_graph_capture_end_hook,
-    "instantiate": xpu.register_graph_instantiate_hook, "replay_start": xpu.register_graph_replay_start_hook,
-    "replay_end": xpu.register_graph_replay_end_hook,
-}  # fmt: skip
+    name: getattr(xpu.graphs, f"register_graph_{name}_hook")
+    for name in ("capture_start", "capture_end", "instantiate", "replay_start", "replay_end")
+}
 OWN = {
     "capture_start": "register_capture_start_hook", "capture_end": "register_capture_end_hook",
     "instantiate": "register_post_instantiate_hook", "replay_start": "register_replay_start_hook",
@@ -73,7 +72,7 @@ def test_hooks_are_called_in_the_order_of_a_graphs_life(cls, whose, buffer):
 @pytest.mark.parametrize("explicit", [False, True])
 def test_a_kept_graph_is_instantiated_before_its_first_replay(explicit, buffer):
     seen = []
-    with xpu.register_graph_instantiate_hook(lambda g: seen.append("instantiate")):
+    with xpu.graphs.register_graph_instantiate_hook(lambda g: seen.append("instantiate")):
         graph = acc.Graph(keep_graph=True)
         graph.register_replay_start_hook(lambda g: seen.append("replay"))
         captured(graph, buffer)
@@ -91,7 +90,7 @@ def test_a_kept_graph_is_instantiated_before_its_first_replay(explicit, buffer):
 def test_hooks_of_all_graphs_come_first_and_see_the_capture(buffer):
     seen, graph = [], acc.Graph()
     graph.register_capture_start_hook(lambda g: seen.append(("own", acc.is_current_stream_capturing())))
-    with xpu.register_graph_capture_start_hook(lambda g: seen.append(("all", acc.is_current_stream_capturing()))):
+    with GLOBAL["capture_start"](lambda g: seen.append(("all", acc.is_current_stream_capturing()))):
         captured(graph, buffer)
     assert seen == [("all", True), ("own", True)]
 
@@ -189,8 +188,8 @@ def test_an_object_is_kept_until_the_graph_ends(end, buffer):
 
 def test_a_hook_learns_which_graphs_have_ended(buffer):
     ended, made = [], []
-    with xpu.register_graph_destroy_hook(ended.append):
-        with xpu.register_graph_instantiate_hook(lambda g: made.append(g.exec_graph_id)):
+    with xpu.graphs.register_graph_destroy_hook(ended.append):
+        with xpu.graphs.register_graph_instantiate_hook(lambda g: made.append(g.exec_graph_id)):
             graph = captured(acc.Graph(keep_graph=True), buffer)
             graph.instantiate()
             graph.instantiate()
@@ -209,7 +208,7 @@ def test_a_hook_learns_which_graphs_have_ended(buffer):
 def test_a_registration_wants_a_function(buffer):
     graph = acc.Graph()
     own = [getattr(graph, name) for name in OWN.values()]
-    for register in (*GLOBAL.values(), xpu.register_graph_destroy_hook, *own):
+    for register in (*GLOBAL.values(), xpu.graphs.register_graph_destroy_hook, *own):
         with pytest.raises(TypeError, match="a hook must be callable, got int"):
             register(3)
     with pytest.raises(TypeError, match="cb must be callable"):

@@ -27,7 +27,7 @@ INTERNALS = re.compile(
 OS_ERRORS = {
     "XPUPluggableAllocator", "XPUPluggableAllocator()", "Module", "Module()", "SpecializedModule",
     "SpecializedModule()", "compile", "specialize", "export_chrome_trace", "from_ipc_handle", "ipc_handle",
-    "dump_history", "dump_snapshot", "_dump_snapshot", "enable_oom_snapshot", "debug_dump", "to_html",
+    "dump_history", "dump_snapshot", "_dump_snapshot", "enable_oom_snapshot", "debug_dump", "dump_state", "to_html",
 }  # fmt: skip
 MISSING = {"XPUPluggableAllocator", "XPUPluggableAllocator()"}
 

@@ -17,6 +17,8 @@ INNER = {"bench", "config", "memory", "profiler", "telemetry"}  # packages whose
 EXCLUDED = {
     "l0rt.config.freeze": "says that the process has read a setting: no test could change it afterwards",
     "l0rt.config.on_change": "a listener stays for good and its exceptions are the next setter's",
+    "l0rt.debug.dump_on_signal": "replaces a handler of the test's own process",
+    "l0rt.kernels.sleep": "keeps the device busy for as long as it is told, which may be centuries",
     "l0rt.logs.begin": "logs to stderr, where silence is what is checked",
     "l0rt.memory.enable_leak_report": "the same, at exit",
     "l0rt.interface.register_guard_impl": "takes the address of a table of functions: the caller's word",
