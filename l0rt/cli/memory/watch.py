@@ -59,20 +59,21 @@ class Question:
 
     def step(self):
         """Return what the process tells, None while it has not; `CannotWatch` if it tells nothing."""
-        answer = None
+        is_over = True
         try:
             if self._is_complete():
-                answer = checked(json.loads(self.found), self.pid)
-            elif time.monotonic() > self.deadline:
+                return checked(json.loads(self.found), self.pid)
+            if time.monotonic() > self.deadline:
                 raise CannotWatch(f"process {self.pid} does not answer: no thread of it may hold the GIL for long")
+            is_over = False
         except (FileNotFoundError, ConnectionRefusedError) as e:
             raise CannotWatch(f"process {self.pid} {self._absent(e)}") from None
         except (OSError, ValueError, RecursionError) as e:
             raise CannotWatch(f"process {self.pid} cannot be watched: {shown(str(e), 200)}") from None
         finally:
-            if answer is not None or sys.exc_info()[0] is not None:
+            if is_over:
                 self.close()
-        return answer
+        return None
 
     def close(self):
         """Ask no more."""
