@@ -31,6 +31,12 @@ def test_of_a_kernel():
     assert False
 
 @pytest.mark.checks_data
+def test_of_a_kernel_that_raises():
+    global launched
+    launched += 1
+    with pytest.raises(RuntimeError): pass
+
+@pytest.mark.checks_data
 def test_of_a_copy(): assert False
 def test_of_no_data(): test_of_a_kernel()
 """
@@ -57,7 +63,7 @@ def test_a_failure_of_the_device_fails_the_test_that_met_it(processes, tmp_path)
 
 def test_only_data_of_kernels_may_be_wrong(tmp_path):
     result = planted(tmp_path, OF_KERNELS)
-    assert "2 failed, 1 skipped" in result.stdout, result
+    assert "2 failed, 2 skipped" in result.stdout, result
     assert re.findall(r"^FAILED .*::(\w+)", result.stdout, re.MULTILINE) == ["test_of_a_copy", "test_of_no_data"]
 
 

@@ -65,5 +65,8 @@ uint64_t xe_device_now(clockid_t clock) {
 }
 
 uint64_t xe_device_timestamp(const xe_device *device) {
-  return (uint64_t)((__uint128_t)xe_device_now(CLOCK_MONOTONIC_RAW) * device->product->clock / 1000000000ull);
+  uint64_t nanoseconds = xe_device_now(CLOCK_MONOTONIC_RAW);
+  uint64_t ticks = (uint64_t)((__uint128_t)nanoseconds * device->product->clock / 1000000000ull);
+  int bits = xe_product_timestamp_bits(device->product);
+  return bits < 64 ? ticks & ((1ull << bits) - 1) : ticks;
 }

@@ -24,6 +24,9 @@ const xe_product *xe_product_find(const char *name, unsigned long length);
 /* Xe2 and later: larger walkers, timestamps of 64 bits, another table of the hardware. */
 static inline bool xe_product_is_xe2(const xe_product *product) { return product->ip[0] >= 20; }
 
+/* How wide its clock is, which begins again at its end. */
+static inline int xe_product_timestamp_bits(const xe_product *product) { return xe_product_is_xe2(product) ? 64 : 36; }
+
 /* The number of its GTs: from Xe2 on media engines have one of their own, the last. */
 static inline int xe_product_gts(const xe_product *product) { return product->tiles + xe_product_is_xe2(product); }
 

@@ -156,7 +156,7 @@ static size_t cycles(const xe_device *device, const struct drm_xe_device_query *
   struct drm_xe_query_engine_cycles *cycles = at(answer);
   if (query->size && query->data) {
     memcpy(cycles, (const void *)(uintptr_t)query->data, sizeof *cycles);
-    cycles->width = 36;
+    cycles->width = xe_product_timestamp_bits(device->product);
     cycles->cpu_timestamp = xe_device_now(cycles->clockid);
     cycles->engine_cycles = xe_device_timestamp(device);
     cycles->cpu_delta = 100;
