@@ -10,7 +10,7 @@ from l0rt.ze.api cimport ze_command_list_handle_t, ze_command_queue_handle_t, ze
 
 
 cdef enum:
-    MOST_SETS = 3       # replays that can be under way, each with lists of its own
+    MOST_SETS = 8       # replays that can be under way, each with lists of its own
 
 
 cdef class Executable

@@ -232,7 +232,7 @@ a graph is replayed on any stream of its device.
     def replay(self):
         """Issue what was captured, in the order of the current stream of the graph's device.
 
-        Replays of one graph run one after another, on any stream. The host goes on unless three of lists are under way.
+        Replays of one graph run one after another, on any stream. The host goes on unless eight of lists are under way.
 
         Raises
         ------

@@ -118,22 +118,22 @@ def test_the_first_change_moves_the_drivers_own_graph_to_lists_once(change):
 HELD_UP = """
 big, other = l0rt.empty(64 << 20), l0rt.empty(64 << 20)
 acc.synchronize()
-for turn in range(6):
+for turn in range(10):
     if turn == 0:
         for _ in range(4):                  # which the replays wait for
             other.copy_from(big, stream=a)
     calls.append(of(replay))
 a.synchronize()
-for turn in range(6):
+for turn in range(2):
     calls.append(replayed())
 """
 
 
-def test_replays_under_way_have_lists_of_their_own_and_no_more_than_three():
+def test_replays_under_way_have_lists_of_their_own_and_no_more_than_eight():
     first, *more = told(HELD_UP, "graph")
     assert first == LISTS
     made = {"CommandListCreate": 3, "FenceCreate": 2}
-    assert [calls.get("CommandListCreate", 0) for calls in more] == [3, 3] + [0] * 9
-    assert all(made.items() <= calls.items() for calls in more[:2])
-    assert all("FenceHostSynchronize" in calls for calls in more[2:3])  # the fourth waits for the first
+    assert [calls.get("CommandListCreate", 0) for calls in more] == [3] * 7 + [0] * 4
+    assert all(made.items() <= calls.items() for calls in more[:7])
+    assert all("FenceHostSynchronize" in calls for calls in more[7:8])  # the ninth waits for the first
     assert more[-1] == AGAIN
