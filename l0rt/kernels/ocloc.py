@@ -29,7 +29,7 @@ PACKAGE = "Debian and Ubuntu: apt install intel-opencl-icd, or intel-ocloc of In
 # SPIR-V is the same for all devices: these have double, half and 64-bit atomics, and no build of a compiler knows all.
 # "bdw" is also for OpenCL C 1.1 where an older libocloc knows no other but "skl".
 ANY_DEVICE = ("pvc", "bmg", "skl", "bdw")
-# Debian's libocloc has headers that do not compile as OpenCL C 1.1 for "skl", nor as 3.0 for "pvc", which has no images.
+# Debian's libocloc has headers that do not compile as OpenCL C 1.1 for "skl", nor as 3.0 for "pvc": it has no images.
 OWN_ERROR = re.compile(rb"^\./opencl-c\.h:[\d:]+ error: ", re.MULTILINE)
 # Of whole numbers libocloc makes an instruction of it that is one of floats, which its own next stage refuses; of this
 # other function, which adds a third number, it makes a call.
