@@ -50,7 +50,8 @@ def count_without_opening(driver):
     if asked not in _counted:
         try:
             answer = _ask_with_descriptors(name)
-            _counted[asked] = (0, 0) if answer is None else tuple(map(int, answer.split()[-2:]))
+            total, integrated = (0, 0) if answer is None else map(int, answer.split()[-2:])
+            _counted[asked] = total, integrated
         except (OSError, ValueError, IndexError):
             return 0
     total, integrated = _counted[asked]

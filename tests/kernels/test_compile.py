@@ -400,6 +400,49 @@ def test_the_target_is_one_that_the_compiler_knows(monkeypatch, known, device):
     assert len(tried) == len(set(tried))
 
 
+@pytest.mark.parametrize(
+    ("wrong", "known", "code"),
+    [
+        (("pvc",), ("skl", "bdw"), b"skl"),
+        (("skl",), ("pvc", "bdw"), b"pvc"),
+        (("skl",), ("bdw",), b"bdw"),
+        (("pvc", "skl"), (), None),
+        (("pvc", "bmg", "skl"), ("bdw",), b"bdw"),
+        ((), ("pvc",), b"pvc"),
+    ],
+)
+@pytest.mark.parametrize("device", [None, "pvc", "skl"])
+def test_headers_that_are_wrong_for_a_target_are_another_targets(monkeypatch, wrong, known, code, device):
+    tried = []
+    log = b"In file included from <built-in>:1:\n./opencl-c.h:15436:46: error: use of type"
+
+    def invoke(path, words, sources, headers):
+        tried.append(words[words.index("-device") + 1])
+        if tried[-1] in wrong:
+            return -11, {"stdout.log": log}
+        return (0, {"out.spv": tried[-1].encode()}) if tried[-1] in known else (ocloc.UNKNOWN_DEVICE, {})
+
+    monkeypatch.setattr(ocloc, "_invoke", invoke)
+    made = ocloc.build("libocloc.so", b"", [], [], device)
+    assert made.code == (device.encode() if device in known else code)
+    assert made.log == ("" if made.code else log.decode())
+    assert len(tried) == len(set(tried))
+
+
+def test_an_error_of_the_source_is_one_targets(monkeypatch):
+    """A candidate of the headers that a note names is no error of theirs."""
+    tried = []
+    log = b"<source>:1:1: error: no matching function\n./opencl-c.h:6:9: note: candidate function"
+
+    def invoke(path, words, sources, headers):
+        tried.append(words[words.index("-device") + 1])
+        return -11, {"stdout.log": log}
+
+    monkeypatch.setattr(ocloc, "_invoke", invoke)
+    assert ocloc.build("libocloc.so", b"", [], [], None) == (None, log.decode())
+    assert tried == ["pvc"]
+
+
 def test_what_is_no_compiler_is_an_error(tmp_path):
     library = tmp_path / "libocloc.so"
     library.write_text("no library")

@@ -14,7 +14,7 @@ from l0rt.launch.spirv import Spirv
 from helpers import compilers
 
 PATH = Path(__file__).with_name("refused.spv")
-IMPORTS = Path(__file__).parents[2] / "l0rt/cpu_driver/test/kernels/imports.spv"
+IMPORTS = Path(__file__).parents[2] / "tests/cpu_driver/kernels/imports.spv"
 SOURCE = PATH.with_suffix(".cl").read_text().splitlines()
 
 

@@ -29,10 +29,7 @@ static failure *failures; /* the oldest first; as many as cpu_failures says */
 static uint32_t capacity;
 static _Atomic bool lost;
 static _Thread_local char description[TEXT], answered[TEXT];
-static _Thread_local struct {
-  ze_result_t result; /* SUCCESS: `description` is the last error's */
-  const char *why;
-} refusal;
+static _Thread_local ze_result_t refused; /* `description` says why; SUCCESS: it is the last error's own text */
 
 static failure *find(uint64_t serial, const struct cpu_event *event, bool own) {
   for (uint32_t i = 0; i < atomic_load(&cpu_failures); i++)
@@ -149,12 +146,12 @@ void cpu_failure_end(uint64_t serial) {
 void cpu_failure_describe(const char *text) {
   if (*text == '\0') return;
   snprintf(description, sizeof(description), "%s", text);
-  refusal.result = ZE_RESULT_SUCCESS;
+  refused = ZE_RESULT_SUCCESS;
 }
 
 ze_result_t cpu_refuse(ze_result_t result, const char *why) {
-  refusal.result = result;
-  refusal.why = why;
+  snprintf(description, sizeof(description), "%s", why == NULL ? "" : why);
+  refused = result;
   return result;
 }
 
@@ -207,11 +204,10 @@ static const char *in_words(ze_result_t result) {
 }
 
 const char *cpu_failure_description(void) {
-  const char *why = refusal.why;
-  if (refusal.result == ZE_RESULT_SUCCESS) memcpy(answered, description, sizeof(answered));
-  else snprintf(answered, sizeof(answered), why != NULL ? "%s: %s" : "%s", in_words(refusal.result), why);
+  const char *words = refused == ZE_RESULT_SUCCESS ? "" : in_words(refused);
+  snprintf(answered, sizeof(answered), "%s%s%s", words, *words != 0 && *description != 0 ? ": " : "", description);
   description[0] = 0;
-  refusal.result = ZE_RESULT_SUCCESS;
+  refused = ZE_RESULT_SUCCESS;
   return answered;
 }
 

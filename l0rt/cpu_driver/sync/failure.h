@@ -43,7 +43,8 @@ void cpu_failure_forget(const struct cpu_event *event);
 /* The fifo ends: only events still tell of its failures. */
 void cpu_failure_end(uint64_t serial);
 
-/* The call is refused with this result: what zeDriverGetLastErrorDescription says is the result in words, and `why`. */
+/* The call is refused with this result: what zeDriverGetLastErrorDescription says is the result in words, and a copy of
+ * `why`. */
 ze_result_t cpu_refuse(ze_result_t result, const char *why) __attribute__((cold));
 #define CPU_REFUSED(result, why) cpu_refuse(ZE_RESULT_##result, why)
 /* In a function whose result is that of a call. The condition is the reason. */
