@@ -55,7 +55,7 @@ static void a_kernel_with_an_image_is_refused_at_its_launch(void) {
   const char *text;
   GIVES(ERROR_UNSUPPORTED_FEATURE, zeCommandListAppendLaunchKernel(list, brightest, &one, NULL, 0, NULL));
   OK(zeDriverGetLastErrorDescription(driver, &text));
-  CHECK(strncmp(text, "kernel brightest: offset ", 25) == 0);
+  CHECK(strstr(text, "kernel brightest: offset ") != NULL);
   CHECK(strstr(text, ": parameter from of OpTypeImage is not supported") != NULL);
   OK(zeCommandListAppendLaunchKernel(list, plain, &one, NULL, 0, NULL));
   OK(zeCommandListHostSynchronize(list, UINT64_MAX));
