@@ -42,7 +42,8 @@ OTHERS = set("""
     kind kwargs lambd lazy log low max_entries mean memory mempool_id message metadata methods name new_state
     new_states no_split non_blocking num_warmup_iters numa obj observer on_oom options owner p path path_to_lib_file
     pattern policy pool record_pinned_host_memory sample_args shape skip_actions source specialize_on src stacks
-    state std stream streams table tags target text timeout type upstream use_on_oom value values what where xpu_graph
+    state std stream streams table tags target text timeout trusted type upstream use_on_oom value values what where
+    xpu_graph
 """.split())  # fmt: skip
 NOT_OURS = {"DeviceInterface", "CpuInterface"}  # functions that refuse everything, or every name of a GPU
 TYPES_ONLY = {"set_accelerator", "get_interface_for_device", "register_interface_for_device"}

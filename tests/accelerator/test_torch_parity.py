@@ -369,4 +369,5 @@ def test_every_listed_call_is_made():
 
 @pytest.mark.parametrize(("module", "name", "signature"), table("What torch 2.14 and 2.15 add"))
 def test_what_later_versions_add_is_here(module, name, signature):
-    assert str(inspect.signature(getattr(ours(module), name))) == signature
+    found = str(inspect.signature(getattr(ours(module), name)))
+    assert found.replace("(self, /, ", "(self, ") == signature  # a compiled method takes self by position only

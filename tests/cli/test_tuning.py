@@ -46,7 +46,7 @@ def refused(path, **env):
 
 
 ALWAYS = (  # of every device of Intel's
-    "racing_maps", "racing_queries", "single_device_imports", "peer_counters", "unjoined_captures",
+    "racing_maps", "racing_queries", "single_device_imports", "cached_imports", "peer_counters", "unjoined_captures",
 )  # fmt: skip
 ALL = {"events": "pool", "expandable_segments": False, "quirks": {"raw_event_handles": True}}
 

@@ -63,6 +63,8 @@ shared = l0rt.Event(interprocess=True)
 shared.record()
 shared.synchronize()
 graph, module = acc.Graph(), l0rt.Module(KERNELS)
+attempt("offset", lambda: module["store"].launch(x, 1, groups=1, group_size=64, global_offset=64))
+attempt("share default", x.ipc_handle)
 with acc.graph(graph):
     module["store"][1, 64](x, 1)
 for i in range(2, 4):

@@ -187,6 +187,7 @@ static void memory_from_elsewhere_is_refused(void) {
 }
 
 /* The program's own memory, in whole pages, each in one import at a time. */
+// Long: each kind of memory that is refused, one after the other.
 static void memory_of_the_program_is_imported(void) {
   enum { SIZE = 8 * 4096 };
   char *own = aligned_alloc(4096, SIZE);

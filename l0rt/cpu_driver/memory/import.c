@@ -89,7 +89,9 @@ ze_result_t zexDriverImportExternalPointer(ze_driver_handle_t handle, void *poin
   uintptr_t base = (uintptr_t)pointer;
   CPU_REFUSE_IF(base == 0 || size == 0 || base + size < base, ERROR_INVALID_ARGUMENT);
   ze_result_t result = add(NULL, base, size);
-  return result == ZE_RESULT_ERROR_INVALID_ARGUMENT ? ZE_RESULT_ERROR_OVERLAPPING_REGIONS : result;
+  return result == ZE_RESULT_ERROR_INVALID_ARGUMENT
+             ? CPU_REFUSED(ERROR_OVERLAPPING_REGIONS, "the memory is imported or allocated already")
+             : result;
 }
 
 bool cpu_import_find(const cpu_context *context, const void *pointer, cpu_mapping *mapping) {
@@ -144,7 +146,8 @@ void *cpu_import_reuse(const cpu_context *context, size_t size) {
 ze_result_t zexDriverReleaseImportedPointer(ze_driver_handle_t handle, void *pointer) {
   CPU_ENTER();
   CPU_REFUSE_IF(cpu_driver_cast(handle) == NULL, ERROR_INVALID_NULL_HANDLE);
-  return pointer != NULL && end_those(NULL, pointer) != 0 ? ZE_RESULT_SUCCESS : ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  CPU_REFUSE_IF(pointer == NULL || end_those(NULL, pointer) == 0, ERROR_INVALID_ARGUMENT);
+  return ZE_RESULT_SUCCESS;
 }
 
 bool cpu_import_end(const cpu_context *context, const void *pointer) {

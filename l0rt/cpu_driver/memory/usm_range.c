@@ -127,7 +127,8 @@ ze_result_t cpu_range_export(cpu_context *context, const void *pointer, size_t s
     file = -1;
   }
   free(parts);
-  return result == ZE_RESULT_SUCCESS && file < 0 ? ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY : result;
+  CPU_REFUSE_IF(result == ZE_RESULT_SUCCESS && file < 0, ERROR_OUT_OF_HOST_MEMORY);
+  return result;
 }
 
 /* Maps each part behind the one before. The mapping outlives the file's descriptor. */
@@ -159,13 +160,13 @@ static size_t total(const part *parts, uint32_t count) {
 
 ze_result_t cpu_range_open(cpu_context *context, cpu_device *device, const cpu_share_record *record, int file,
                            void **out) {
-  ze_result_t result = ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  bool full = false, mapped = false;
   part *parts = record->size == record->count * sizeof(*parts) ? malloc(record->size) : NULL;
   cpu_found found = {NULL, 0};
   if (parts != NULL && pread(file, parts, record->size, 0) == (ssize_t)record->size) {
     size_t size = total(parts, record->count);
     if (size != 0) found = cpu_usm_add(context, device, ZE_MEMORY_TYPE_DEVICE, size, 0);
-    if (size != 0 && found.block == NULL) result = CPU_REFUSED(ERROR_OUT_OF_HOST_MEMORY, NULL);
+    full = size != 0 && found.block == NULL;
   }
   if (found.block == NULL) {
     close(file);
@@ -174,13 +175,13 @@ ze_result_t cpu_range_open(cpu_context *context, cpu_device *device, const cpu_s
     found.block->file = file;
     if (map_parts(found, parts, record->count)) {
       *out = (void *)found.base;
-      result = ZE_RESULT_SUCCESS;
+      mapped = true;
     } else {
       cpu_usm_end(found, CPU_BLOCK_LIVE);
     }
   }
   free(parts);
-  return result == ZE_RESULT_ERROR_INVALID_ARGUMENT
-             ? CPU_REFUSED(ERROR_INVALID_ARGUMENT, "the handle does not describe memory that is there")
-             : result;
+  CPU_REFUSE_IF(full, ERROR_OUT_OF_HOST_MEMORY);
+  if (!mapped) return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "the handle does not describe memory that is there");
+  return ZE_RESULT_SUCCESS;
 }

@@ -256,12 +256,15 @@ cdef bint is_pinned(const void* ptr, l0rt_block** block) noexcept nogil:
 def empty_cache():
     """Give pinned memory that no allocation uses back to the driver."""
     cdef int i, status
+    cdef size_t pool
     cdef l0rt_heap* heap
     for i in range(device_total()):
         heap = <l0rt_heap*>device_record(i).host_heap
-        if heap != NULL:
+        for pool in [0, *_node_pools.values()]:     # 0: what is in none
+            if heap == NULL:
+                break
             with nogil:
-                status = heap_trim(heap, NULL, NULL)
+                status = heap_trim(heap, NULL, <l0rt_private_pool*>pool)
             if status != L0RT_OK:
                 raise_status(status, NULL)
 
