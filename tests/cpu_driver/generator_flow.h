@@ -271,31 +271,46 @@ static inline void place_variables(generator *g, uint32_t at) {
   g->variables.count = 0;
 }
 
-/* The first block of a function comes first; the others may stand in any order. `at`: behind the first label. */
+/* Has a block with this last instruction a branch to the label? Of a switch only the default is known. */
+static inline bool leads_to(const uint32_t *last, uint32_t label) {
+  switch (*last & 0xffff) {
+    case 249: return last[1] == label;
+    case 250: return last[2] == label || last[3] == label;
+    case 251: return last[2] == label;
+    default: return false;
+  }
+}
+
+/* Blocks stand in any order in which each is behind those that dominate it: behind one that leads to it, or behind all
+ * that were before it. `at`: behind the first label. */
 static inline void mix_blocks(generator *g, uint32_t at) {
   uint32_t count = 0, from = at - 2, end = g->body.count - 1, size = end - from;
   if (draw(g, 2) == 0) return;
   uint32_t *words = malloc(4 * (size_t)size), *starts = malloc(4 * (size_t)size);
-  CHECK(words != NULL && starts != NULL);
+  enum { WAITS, MAY, STANDS } *states = calloc(size, sizeof(*states));
+  CHECK(words != NULL && starts != NULL && states != NULL);
   memcpy(words, g->body.words + from, 4 * (size_t)size);
   for (uint32_t i = 0; i < size; i += words[i] >> 16)
     if ((words[i] & 0xffff) == 248) starts[count++] = i;
-  for (uint32_t i = count - 1; i > 1; i--) {
-    uint32_t k = 1 + draw(g, i), swapped = starts[i];
-    starts[i] = starts[k];
-    starts[k] = swapped;
-  }
-  for (uint32_t i = 0; i < count; i++) {
-    uint32_t next = starts[i];
+  for (uint32_t i = 0, first = 0; i < count; i++) {
+    while (states[first] == STANDS) first++;
+    uint32_t chosen = first, many = 1;
+    for (uint32_t k = first + 1; k < count; k++)
+      if (states[k] == MAY && draw(g, ++many) == 0) chosen = k;
+    states[chosen] = STANDS;
+    uint32_t next = starts[chosen], last;
     do {
       uint32_t length = words[next] >> 16;
       memcpy(g->body.words + from, words + next, 4 * (size_t)length);
       from += length;
+      last = next;
       next += length;
     } while (next < size && (words[next] & 0xffff) != 248);
+    for (uint32_t k = 0; k < count; k++)
+      if (states[k] == WAITS && leads_to(words + last, words[starts[k] + 1])) states[k] = MAY;
   }
   CHECK(from == end);
-  free(words), free(starts);
+  free(words), free(starts), free(states);
 }
 
 static inline void add_helper(generator *g) {
