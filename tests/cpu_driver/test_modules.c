@@ -53,9 +53,10 @@ static void a_kernel_with_an_image_is_refused_at_its_launch(void) {
   ze_command_list_handle_t list = in_order_list();
   const ze_group_count_t one = {1, 1, 1};
   const char *text;
-  GIVES(ERROR_UNSUPPORTED_FEATURE, zeCommandListAppendLaunchKernel(list, brightest, &one, NULL, 0, NULL));
+  CHECK(zeCommandListAppendLaunchKernel(list, brightest, &one, NULL, 0, NULL) == ZE_RESULT_ERROR_UNSUPPORTED_FEATURE);
   OK(zeDriverGetLastErrorDescription(driver, &text));
-  CHECK(strstr(text, "kernel brightest: offset ") != NULL);
+  const char *start = "the driver does not have this feature: kernel brightest: offset ";
+  CHECK(strncmp(text, start, strlen(start)) == 0);
   CHECK(strstr(text, ": parameter from of OpTypeImage is not supported") != NULL);
   OK(zeCommandListAppendLaunchKernel(list, plain, &one, NULL, 0, NULL));
   OK(zeCommandListHostSynchronize(list, UINT64_MAX));
