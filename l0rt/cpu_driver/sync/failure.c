@@ -28,7 +28,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static failure *failures; /* the oldest first; as many as cpu_failures says */
 static uint32_t capacity;
 static _Atomic bool lost;
-static _Thread_local char description[TEXT], answered[2 * TEXT]; /* a result in words precedes it */
+static _Thread_local char description[TEXT], answered[TEXT + 128]; /* a result in words precedes it */
 static _Thread_local ze_result_t refused; /* `description` says why; SUCCESS: it is the last error's own text */
 
 static failure *find(uint64_t serial, const struct cpu_event *event, bool own) {
