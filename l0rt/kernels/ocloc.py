@@ -28,8 +28,9 @@ DEFAULTS = ("/lib64", "/usr/lib64", "/lib", "/usr/lib")
 PACKAGE = "Debian and Ubuntu: apt install intel-opencl-icd, or intel-ocloc of Intel's own packages"
 # SPIR-V is the same for all devices: these have double, half and 64-bit atomics, and no build of a compiler knows all.
 ANY_DEVICE = ("pvc", "bmg", "skl")
-# For OpenCL C 1.1 libocloc's headers do not compile for a device with an extension that this one does not have.
-ANY_OLD_DEVICE, OWN_ERROR = "bdw", b"./opencl-c.h:"
+# For OpenCL C 1.1 libocloc's headers do not compile for a device with an extension that this one does not have; for 3.0
+# those of some builds do not for a device without images, such as pvc.
+ANY_OLD_DEVICE, OWN_ERROR = "bdw", re.compile(rb"^\./opencl-c\.h:[\d:]+ error:", re.MULTILINE)
 # Of whole numbers libocloc makes an instruction of it that is one of floats, which its own next stage refuses; of this
 # other function, which adds a third number, it makes a call.
 DOT = b"""#line 1 "dot"
@@ -141,7 +142,7 @@ def build(path, source, headers, options, device):
     old = ANY_OLD_DEVICE if "-cl-std=CL1.1" in options else None
     for name in filter(None, (device, old, *ANY_DEVICE)):
         code, outputs = _invoke(path, [*words, "-device", name], [("kernel.cl", source)], headers)
-        if code != UNKNOWN_DEVICE and not (old and OWN_ERROR in outputs.get("stdout.log", b"")):
+        if code != UNKNOWN_DEVICE and not OWN_ERROR.search(outputs.get("stdout.log", b"")):
             break  # else the device is newer than the compiler, or its headers are wrong for it
     log = NO_NEWS.sub("", outputs.pop("stdout.log", b"").decode("utf-8", "replace")).strip("\n\0")
     spirv = next((data for name, data in outputs.items() if name.endswith(".spv")), None)
