@@ -129,14 +129,15 @@ cdef class Executable:
             call_hooks(REPLAY, <uint64_t>stream, <uint64_t><void*>self.recording, 0, 0)
         return 0
 
-    cdef bint is_idle(self) except -1:
+    cdef bint is_idle(self, uint64_t timeout_ns) except -1:
+        """Whether no replay runs. The queues of replays that are done may take this long to leave the lists."""
         if self.last == NULL or not table.alive or l0rt_load_int(&self.device.lost):
             return True
         if l0rt_load64(&self.last.done) < self.last_seq:
             with nogil:
                 progress(self.last)
                 progress(self.last)     # the first may only have put its mark
-        return l0rt_load64(&self.last.done) >= self.last_seq and self.are_lists_idle(0)
+        return l0rt_load64(&self.last.done) >= self.last_seq and self.are_lists_idle(timeout_ns)
 
     cdef bint are_lists_idle(self, uint64_t timeout_ns) noexcept:
         """Whether no queue is in a list. No stream waits for a replay of which the driver refused a part, and not every
@@ -162,7 +163,7 @@ cdef class Executable:
         cdef ze_result_t r
         failure = None
         try:
-            if not self.is_idle() or (self.native is not None and self.last != NULL
+            if not self.is_idle(0) or (self.native is not None and self.last != NULL
                                       and l0rt_load_int(&self.last.launched)):
                 with nogil:
                     slot = issued_end_event(self.last)
@@ -170,11 +171,14 @@ cdef class Executable:
                         slot_wait(slot, UINT64_MAX)
                     finally:
                         slot_release(slot)
-            if self.told.stream != NULL and table.alive:
+            while self.told.stream != NULL and table.alive:
                 with nogil:
-                    r = replayed_failure(&self.told)
-                    if r != ZE_RESULT_SUCCESS:
+                    r = replayed_failure(&self.told, SLICE)
+                    if r != ZE_RESULT_SUCCESS and r != ZE_RESULT_NOT_READY:
                         stream_fails(self.last, r)
+                if r == ZE_RESULT_SUCCESS:
+                    break
+                PyErr_CheckSignals()
         except KernelFaultError as error:
             failure = error
         while not self.are_lists_idle(SLICE):
@@ -568,7 +572,7 @@ def sweep_graphs():
         if recording.turn._is_owned() or not recording.turn.acquire(False):
             continue
         try:
-            if executable.is_idle() and pair in _leaving:
+            if executable.is_idle(0 if executable.is_broken else SLICE) and pair in _leaving:
                 _leaving.remove(pair)
                 executable.close()
                 recording.close()

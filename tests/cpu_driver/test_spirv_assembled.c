@@ -236,6 +236,7 @@ static void test_moves(void) {
 static spirv_program *reading(uint32_t index) {
   enum { TO_LOCAL = BOUND, MORE };
   assembly one = {.words = {0x07230203, 0x00010000, 0, MORE, 0}, .count = 5}, *a = &one;
+  PUT(17, 6);
   PUT(14, 2, 2);
   PUT(15, 6, MAIN, 'f');
   put_types(a);

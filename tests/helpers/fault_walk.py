@@ -99,6 +99,7 @@ def launches():
         module["store"].launch(x, 1, global_size=64)
         module["store"].launch(x, 1, groups=1, group_size=8, cooperative=True)
         native["store"][1, 64](x, np.int32(1))
+        native["store"].launch(x, np.int32(1), global_size=64, global_offset=8)
         assert module["store"].max_cooperative_groups(8) >= 1
         acc.synchronize()
 

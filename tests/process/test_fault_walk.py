@@ -36,7 +36,8 @@ ELSEWHERE = {
     "zeModuleBuildLogGetString",  # of modules that do not build
     "zeCommandQueueSynchronize",  # of graphs of which a part was refused
     "zeEventPoolGetIpcHandle", "zeEventPoolOpenIpcHandle", "zeEventPoolCloseIpcHandle", "zeEventPoolPutIpcHandle",
-    "zeMemGetIpcHandle", "zeMemOpenIpcHandle", "zeMemCloseIpcHandle",  # test_ipc.py
+    "zeMemGetIpcHandle", "zeMemGetIpcHandleWithProperties", "zeMemPutIpcHandle", "zeMemOpenIpcHandle",
+    "zeMemCloseIpcHandle",  # test_ipc.py
     "zeEventHostSignal",  # in the place of a process that ended: test_ipc_events.py
 }  # fmt: skip
 # Without these the library is no driver: it is not asked again.
@@ -79,6 +80,7 @@ GIVEN_UP = {
     "zePhysicalMemDestroy": {"physical", "context"},
     "zeCommandListDestroy": {"list", "context"},
     "zeCommandQueueDestroy": {"queue", "context"},
+    "zeFenceDestroy": {"fence", "queue", "context"},
     "zeExecutableGraphDestroyExt": {"executable_graph", "graph", "list", "point", "context"},
     "zeGraphDestroyExt": {"graph", "context"},
     "zeModuleDestroy": {"module", "context"},

@@ -124,8 +124,8 @@ cdef void capture_leave() noexcept nogil
 cdef void replayed_add(l0rt_stream* stream, l0rt_replayed* graph) noexcept nogil
 # Its queues are about to end.
 cdef void replayed_remove(l0rt_replayed* graph) noexcept nogil
-# What the queues tell of a launch that has failed.
-cdef ze_result_t replayed_failure(const l0rt_replayed* graph) noexcept nogil
-# Has a launch failed of a graph that the stream has replayed? With `is_over` nobody needs to ask again. The stream's
-# lock is held.
+# What the queues tell of a launch that has failed; NOT_READY while one of them is in a list.
+cdef ze_result_t replayed_failure(const l0rt_replayed* graph, uint64_t timeout_ns) noexcept nogil
+# Has a launch failed of a graph that the stream has replayed? With `is_over` the replays' events are signalled, the
+# queues are waited for, and nobody needs to ask again, unless it is NOT_READY. The stream's lock is held.
 cdef ze_result_t replays_failure(l0rt_stream* stream, bint is_over) noexcept nogil

@@ -31,6 +31,9 @@ cdef extern from *:
     char capturing_thread "l0rt_capturing_thread"
     pthread_mutex_t captures_lock "l0rt_captures_lock"
 
+cdef enum:
+    LEAVING = 100_000_000       # ns that a queue may need to leave a list whose last event is signalled, if it does
+
 cdef l0rt_capture* _open = NULL
 cdef uint64_t _next_id = 1
 cdef object _call_at_end = None
@@ -518,31 +521,37 @@ cdef void replayed_remove(l0rt_replayed* graph) noexcept nogil:
     mutex_unlock(&captures_lock)
 
 
-cdef ze_result_t replayed_failure(const l0rt_replayed* graph) noexcept nogil:
-    cdef ze_result_t r
+cdef ze_result_t replayed_failure(const l0rt_replayed* graph, uint64_t timeout_ns) noexcept nogil:
+    cdef ze_result_t r, all = ZE_RESULT_SUCCESS
     cdef uint32_t i
     for i in range(graph.count):
         if i == 0 or graph.queues[i] != graph.queues[i - 1]:
-            r = queue_rest(graph.queues[i], 0)
+            r = queue_rest(graph.queues[i], timeout_ns)
             if r != ZE_RESULT_SUCCESS and r != ZE_RESULT_NOT_READY:
                 return r
-    return ZE_RESULT_SUCCESS
+            if r == ZE_RESULT_NOT_READY:
+                all = r
+    return all
 
 
 cdef ze_result_t replays_failure(l0rt_stream* stream, bint is_over) noexcept nogil:
     cdef l0rt_replayed* graph
-    cdef ze_result_t r = ZE_RESULT_SUCCESS
+    cdef l0rt_replayed* next
+    cdef ze_result_t r, all = ZE_RESULT_SUCCESS
     if stream.replayed == NULL:
-        return r
+        return all
     mutex_lock(&captures_lock)
     graph = stream.replayed
-    while graph != NULL and r == ZE_RESULT_SUCCESS:
-        r = replayed_failure(graph)
-        graph = graph.next
-    while is_over and r == ZE_RESULT_SUCCESS and stream.replayed != NULL:
-        unlink_locked(stream.replayed)
+    while graph != NULL and (all == ZE_RESULT_SUCCESS or all == ZE_RESULT_NOT_READY):
+        next = graph.next
+        r = replayed_failure(graph, LEAVING if is_over else 0)
+        if r != ZE_RESULT_SUCCESS:
+            all = r
+        elif is_over:
+            unlink_locked(graph)
+        graph = next
     mutex_unlock(&captures_lock)
-    return r
+    return all
 
 
 def _close():
