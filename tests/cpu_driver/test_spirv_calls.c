@@ -95,6 +95,7 @@ static uint32_t put_function(generator *g, form f, const names_of *n, uint32_t i
 static spirv_program *calling(form f, uint32_t calls) {
   generator all = {.bound = 1}, *g = &all;
   uint32_t model[] = {2, 2}, kernel = g->bound++, id = g->bound++, entry[] = {6, kernel, 'f', id};
+  for (uint32_t i = 0; i < 3; i++) put(&g->head, 17, 1, &(uint32_t[]){4, 6, 11}[i]); /* Addresses, Kernel, Int64 */
   put(&g->head, 14, 2, model);
   put(&g->head, 15, 4, entry);
   put(&g->head, 71, LIST(id, 11, 28));

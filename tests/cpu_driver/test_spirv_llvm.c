@@ -125,6 +125,8 @@ static spirv_program *calling(const char *name, uint32_t op, const char *operand
   CHECK(g != NULL);
   g->bound = g->state = 1;
   uint32_t kernel = g->bound++, id = g->bound++, function = g->bound++, entry[] = {6, kernel, 'f', id};
+  static const uint32_t capabilities[] = {4, 5, 6, 7, 9, 10, 11, 22, 39}; /* Addresses … Vector16, Float16 … Int8 */
+  for (size_t i = 0; i < sizeof(capabilities) / 4; i++) put(&g->head, 17, 1, &capabilities[i]);
   put(&g->head, 14, 2, (uint32_t[]){2, 2});
   put(&g->head, 15, 4, entry);
   put(&g->head, 71, LIST(id, 11, 28));
