@@ -125,6 +125,7 @@ static spirv_program *calling(const char *name, uint32_t op, const char *operand
   CHECK(g != NULL);
   g->bound = g->state = 1;
   uint32_t kernel = g->bound++, id = g->bound++, function = g->bound++, entry[] = {6, kernel, 'f', id};
+  put(&g->head, 17, 1, (uint32_t[]){6});
   put(&g->head, 14, 2, (uint32_t[]){2, 2});
   put(&g->head, 15, 4, entry);
   put(&g->head, 71, LIST(id, 11, 28));
