@@ -25,7 +25,7 @@ __all__ = [
 
 _OCLOCS = {
     "alchemist": "dg2", "arrow lake": "arl-h", "battlemage": "bmg", "lunar lake": "lnl-m", "meteor lake": "mtl-h",
-    "ponte vecchio": "pvc",
+    "panther lake": "ptl-h", "ponte vecchio": "pvc",
 }  # fmt: skip
 
 

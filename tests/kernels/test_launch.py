@@ -321,7 +321,7 @@ def test_a_launch_that_fails_prints_nothing_since_l0rt_raises_an_error():
     code = f"""
 import l0rt, l0rt.accelerator as acc
 module = l0rt.Module({str(PATH)!r})
-module["store"].launch(1 << 46, 1, groups=1, group_size=1)
+module["store"].launch(l0rt.Pointer(1 << 46), 1, groups=1, group_size=1)
 try:
     acc.synchronize()
 except l0rt.KernelFaultError as e:
