@@ -169,7 +169,13 @@ def filled(array):
 
 
 def registered(array):
-    with l0rt.memory.register(array) as buffer:
+    try:
+        buffer = l0rt.memory.register(array)
+    except l0rt.UnsupportedError:  # the driver pins no memory that is there already
+        with pytest.raises(l0rt.UnsupportedError):
+            l0rt.memory.register(np.zeros(10_000, "u1"))
+        return
+    with buffer:
         assert buffer.nbytes == array.nbytes
 
 

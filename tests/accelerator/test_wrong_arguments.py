@@ -74,6 +74,7 @@ def test_an_odd_argument_gives_a_result_or_a_clear_error(name, tmp_path, monkeyp
                 acc.set_accelerator("xpu")
                 acc.set_device_index(0)
                 acc.set_stream(acc.default_stream(0))
+                memory.enable_oom_snapshot(None)
                 acc.set_sync_debug_mode(0)
                 memory.set_memory_limit(None)
                 memory.record_memory_history(None)
