@@ -54,7 +54,8 @@ def test_it_bites(tree):
     text = (tree / DRIVER / "sync/fence.c").read_text()
     refused = "CPU_REFUSE_IF(fence == NULL, ERROR_INVALID_NULL_HANDLE);"
     assert refused in text
-    plant(tree, f"{DRIVER}/sync/fence.c", text.replace(refused, "if (fence == NULL) return ZE_RESULT_ERROR_UNKNOWN;", 1))
+    text = text.replace(refused, "if (fence == NULL) return ZE_RESULT_ERROR_UNKNOWN;", 1)
+    plant(tree, f"{DRIVER}/sync/fence.c", text)
     plant(tree, f"{DRIVER}/base/planted.c", "  CPU_REFUSE_IF(a == NULL, ERROR_DEVICE_REQUIRES_RESET);\n")
     assert "fence.c" in bare(tree)
     assert "ERROR_DEVICE_REQUIRES_RESET" in wordless(tree)
