@@ -10,7 +10,7 @@ from pathlib import Path
 
 import l0rt.bench.loops as loops
 from l0rt._base.paths import known_interpreter
-from l0rt.bench import allocator_rows, rows  # noqa: F401 - the first defines rows
+from l0rt.bench import history_rows, rows  # noqa: F401 - the first defines rows, as what it imports does
 from l0rt.bench.lab import Lab
 from l0rt.bench.replays import environment, program
 

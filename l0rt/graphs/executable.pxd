@@ -58,7 +58,7 @@ cdef class Executable:
     # Issue everything once, in the order of the stream. In a turn of the recording.
     cdef int replay(self, l0rt_stream* stream) except -1
     cdef bint is_idle(self, uint64_t timeout_ns) except -1
-    cdef bint are_lists_idle(self, uint64_t timeout_ns) noexcept
+    cdef bint are_lists_idle(self, uint64_t timeout_ns) except -1
     # Wait until it is; return the KernelFaultError of a launch, which nobody was told of, or None.
     cdef object rest(self)
     cdef int close(self) except -1

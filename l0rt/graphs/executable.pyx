@@ -62,6 +62,8 @@ from l0rt.ze.api cimport (
     ze_result_t,
 )
 
+from contextlib import suppress
+
 from l0rt.errors import KernelFaultError, L0Error, UnsupportedError
 from l0rt.runtime.lazy import LISTS, on_exit
 from l0rt.runtime.memory.device import let_go_before_trim
@@ -139,10 +141,11 @@ cdef class Executable:
                 progress(self.last)     # the first may only have put its mark
         return l0rt_load64(&self.last.done) >= self.last_seq and self.are_lists_idle(timeout_ns)
 
-    cdef bint are_lists_idle(self, uint64_t timeout_ns) noexcept:
+    cdef bint are_lists_idle(self, uint64_t timeout_ns) except -1:
         """Whether no queue is in a list. No stream waits for a replay of which the driver refused a part, and not every
         fence of it is signalled."""
         cdef ListSet set
+        cdef ze_result_t r
         cdef uint32_t i
         if not table.alive or l0rt_load_int(&self.device.lost):
             return True
@@ -154,8 +157,11 @@ cdef class Executable:
             return True
         for set in self.sets:
             with nogil:
-                if set_wait(set, timeout_ns) == ZE_RESULT_NOT_READY:
-                    return False
+                r = set_wait(set, timeout_ns)
+                if r != ZE_RESULT_SUCCESS and r != ZE_RESULT_NOT_READY:
+                    stream_fails(self.last, r)
+            if r == ZE_RESULT_NOT_READY:
+                return False
         return True
 
     cdef object rest(self):
@@ -551,7 +557,8 @@ def close_all():
     cdef Executable executable
     while _there:
         executable = _there.pop()
-        executable.are_lists_idle(SLICE)
+        with suppress(L0Error):         # the end of a process has no caller to tell
+            executable.are_lists_idle(SLICE)
         executable.close()
 
 

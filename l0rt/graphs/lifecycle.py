@@ -15,6 +15,8 @@ class RemovableHandle:
     """What a registration returns: `remove` ends it. As a context manager it does so at the end of the block."""
 
     def __init__(self, entries, value, all_handles=None):
+        if not isinstance(entries, dict) or not isinstance(all_handles, (list, type(None))):
+            raise TypeError("a RemovableHandle is what a registration returns")
         self.id = next(_ids)
         self._entries, self._handles = entries, all_handles
         entries[self.id] = value
