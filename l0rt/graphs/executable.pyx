@@ -187,8 +187,11 @@ cdef class Executable:
                 PyErr_CheckSignals()
         except KernelFaultError as error:
             failure = error
-        while not self.are_lists_idle(SLICE):
-            PyErr_CheckSignals()
+        try:
+            while not self.are_lists_idle(SLICE):
+                PyErr_CheckSignals()
+        except KernelFaultError as error:
+            failure = failure or error
         if hooked:
             call_hooks(EVENT_SYNCHRONIZATION, <uint64_t><void*>self.recording, 0, 0, 0)
         return failure
@@ -579,7 +582,11 @@ def sweep_graphs():
         if recording.turn._is_owned() or not recording.turn.acquire(False):
             continue
         try:
-            if executable.is_idle(0 if executable.is_broken else SLICE) and pair in _leaving:
+            try:
+                is_over = executable.is_idle(0 if executable.is_broken else SLICE)
+            except KernelFaultError:        # nothing runs on, and a graph that failed is dropped in silence
+                is_over = True
+            if is_over and pair in _leaving:
                 _leaving.remove(pair)
                 executable.close()
                 recording.close()
