@@ -308,7 +308,9 @@ def test_a_profile_that_is_dropped_ends_with_a_warning_and_the_next_one_records(
     assert sorted(record.kind for record in p.events) == ["fill", "mark"]
 
 
+@pytest.mark.checks_data
 def test_one_profile_at_a_time():
+    """Data is checked: a profile reads the clock of the device."""
     with profiler.profile():
         with pytest.raises(RuntimeError, match="one runs at a time"), profiler.profile():
             pass
