@@ -16,6 +16,7 @@ from l0rt.errors import ModuleBuildError
 __all__ = ["Argument", "Interface", "Specialization", "Spirv", "is_spirv"]
 
 cdef extern from "spirv/describe.h" nogil:
+    ctypedef unsigned char c_bool "_Bool"       # Cython's bint is an int
     ctypedef enum spirv_type_kind:
         TYPE_BOOL
         TYPE_INT
@@ -89,7 +90,7 @@ cdef extern from "spirv/describe.h" nogil:
     uint32_t spirv_op(const spirv_module* module, uint32_t at)
     uint32_t spirv_length(const spirv_module* module, uint32_t at)
     uint32_t spirv_parameter_count(const spirv_module* module, const spirv_entry* entry)
-    spirv_description* spirv_describe(const void* code, size_t size, bint trusted, bint* good)
+    spirv_description* spirv_describe(const void* code, size_t size, c_bool trusted, c_bool* good)
     void spirv_description_free(spirv_description* description)
     enum:
         OpCapability
@@ -199,7 +200,7 @@ ModuleBuildError
 
     def __cinit__(self, code, bint trusted=False):
         cdef spirv_description* d
-        cdef bint good = False
+        cdef c_bool good = False
         cdef const char* words
         cdef size_t size
         check_bytes(code)

@@ -97,8 +97,8 @@ static void what_a_launch_has_not_reached_can_go(void) {
   OK(zeVirtualMemUnmap(context, second, PIECE));
   GIVES(ERROR_HANDLE_OBJECT_IN_USE, zeVirtualMemUnmap(context, s.base, PIECE));
   OK(zeVirtualMemMap(context, second, PIECE, s.pieces[1], 0, ZE_MEMORY_ACCESS_ATTRIBUTE_READWRITE));
-  *(volatile int *)s.base = 1 << 30;
-  while (zeCommandListHostSynchronize(list, 1000000) == ZE_RESULT_NOT_READY) *(volatile int *)s.base = 1 << 30;
+  do __atomic_store_n((int *)s.base, 1 << 30, __ATOMIC_RELAXED); /* the kernel ends when it sees this */
+  while (zeCommandListHostSynchronize(list, 1000000) == ZE_RESULT_NOT_READY);
   OK(zeKernelDestroy(endless));
   end(&s);
 }
