@@ -41,7 +41,7 @@ def test_pointers_have_the_width_that_the_format_says():
 def test_numbers_are_those_of_the_locale_c(tmp_path):
     """A program's own locale, with a comma, is made here."""
     made = run(["localedef", "-i", "de_DE", "-f", "ISO-8859-1", tmp_path / "de_DE"])
-    if made.returncode > 1:
+    if not (tmp_path / "de_DE/LC_NUMERIC").exists():
         pytest.skip(f"localedef has no source of the locale (Debian: apt install locales): {made.stderr}")
     line, half = printed({"LOCPATH": tmp_path})
     assert half == "0,5"
