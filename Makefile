@@ -9,7 +9,7 @@ C_FILES = $(shell find include l0rt tests examples -path '*/build' -prune -o -na
 
 MAKEFLAGS += --no-print-directory
 
-.PHONY: build debug test test-all test-fresh test-intel test-c asan tsan tsan-python rings bench lint style format-c kernels dist soak clean
+.PHONY: build debug test test-all test-fresh test-intel test-c asan tsan tsan-python rings bench lint style format-c kernels site dist soak clean
 
 $(READY): pyproject.toml
 	test -x $(BIN)/python || python3 -m venv .venv
@@ -69,6 +69,12 @@ dist: $(READY)
 	$(BIN)/python -m build --no-isolation --outdir dist
 	$(BIN)/twine check --strict dist/*
 
+# The site, in one folder that needs no server. Warnings are errors.
+site: build
+	$(BIN)/pip install --quiet 'l0rt[site]'
+	$(BIN)/sphinx-build -q -W --keep-going docs build/site
+	@echo build/site/index.html
+
 # The modules that lie beside their sources. It needs ocloc, of Debian's package intel-opencl-icd.
 kernels: $(patsubst %.cl,%.spv,$(filter-out %/algorithms.cl %/producers.cl,$(wildcard l0rt/*/*.cl tests/kernels/*.cl)))
 l0rt/launch/random.spv l0rt/launch/random_graph.spv: l0rt/launch/random.cl l0rt/kernels/philox.clh
@@ -92,4 +98,4 @@ tsan-python: build
 	L0RT_TEST_SOAK=1 $(BIN)/pytest tests/process/test_races.py
 
 clean:
-	rm -rf build dist *.egg-info
+	rm -rf build dist *.egg-info docs/api docs/c-api.md docs/cpu-driver-*s.md

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lines of l0rt itself that keep it out of a known trap, changed; each with the test that must find it out.
+"""Lines of l0rt itself that are changed, each with the test that must find it out.
+
+PATCHES are those that keep it out of a known trap; WALKS are for long random walks, of which CI runs a part, and for
+the sanitizers.
 
 A copy of the source tree is built with one change at a time, and the copy's tests run on that build.
 """
@@ -24,13 +27,14 @@ RACES = "process/test_races.py"
 
 @dataclass(frozen=True)
 class Patch:
-    trap: int
+    trap: int | str
     file: str
     old: str  # stands in the file once
     new: str
     test: str  # a file below tests/, or a program of the CPU driver's tests
     which: str = ""  # of its tests, as pytest's -k; of RACES: which program
     needs: str = ""  # a library without which the test is skipped
+    flavour: str = "plain"  # of the CPU driver's tests: a sanitizer
 
     def __str__(self):
         return f"{self.trap}-{self.file.rpartition('/')[2]}"
@@ -81,9 +85,10 @@ class Tree:
     def of_driver(self, patch):
         """Run a program that is linked with the CPU driver."""
         folder, name = (self.root / patch.test).parent, patch.test.rpartition("/")[2].removesuffix(".c")
-        made = run(["make", "-C", folder, "FLAVOUR=plain", f"build/plain/{name}"], {"MAKEFLAGS": None}, timeout=1800)
+        program = f"build/{patch.flavour}/{name}"
+        made = run(["make", "-C", folder, f"FLAVOUR={patch.flavour}", program], {"MAKEFLAGS": None}, timeout=1800)
         assert made.returncode == 0, made
-        result = run([folder / "build/plain" / name], timeout=60)
+        result = run([folder / program], {"TSAN_OPTIONS": f"suppressions={folder / 'tsan.supp'}"}, timeout=120)
         return result.returncode != 0 and not result.timed_out, result
 
     def of_races(self, patch):
@@ -188,4 +193,33 @@ PATCHES = (
           "process/test_workers.py", "variable_that_changes"),
     Patch(38, "l0rt/core/memory.pyx", "r = ze.zeContextMakeMemoryResident(context, device, out[0], nbytes)",
           "r = ZE_RESULT_SUCCESS", "runtime/test_traps.py", "trap_38"),
+)  # fmt: skip
+
+WALKS = (
+    Patch("walk", "l0rt/graphs/executable.pyx", "if self.last == NULL or self.last == stream:\n        return 0",
+          "if True:\n        return 0", "graphs/test_programs.py", "replays_equal"),
+    Patch("walk", "l0rt/graphs/executable.pyx", "if set.now == self.recording.now:", "if True:",
+          "graphs/test_update.py", "random_changes"),
+    Patch("walk", "l0rt/runtime/streams/queue.pyx", "    return wait_untold(stream, count, slots)", "    return 0",
+          "runtime/test_random_programs.py", "test_programs_equal"),
+    Patch("walk", "l0rt/runtime/alloc/deferred_free.pyx", "elif stream != block_order(block):", "elif False:",
+          "runtime/test_stream_order.py", "chaos_finds_no_reuse"),
+    Patch("walk", "l0rt/runtime/alloc/deferred_free.pyx", "elif stream != block_order(block):", "elif False:",
+          "runtime/test_allocator_machine.py"),
+    Patch("walk", "l0rt/runtime/memory/operations.pyx",
+          "code == ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY or code == ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY",
+          "code == ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY", "process/test_fault_walk.py"),
+    Patch("walk", "l0rt/cpu_driver/spirv/handlers.h", "same ? y : y >> 32", "y", f"{DRIVER_TESTS}/test_spirv_random.c"),
+    Patch("walk", "l0rt/cpu_driver/spirv/mathematics.c", "sin(M_PI * (0.5 - r)) : -cos", "sin(M_PI * (0.5 - r)) : cos",
+          f"{DRIVER_TESTS}/test_spirv_accuracy.c"),
+    Patch("walk", "l0rt/cpu_driver/spirv/module.c", "if (id >= m->bound) REFUSE", "if (id > m->bound << 4) REFUSE",
+          f"{DRIVER_TESTS}/test_spirv_damage.c"),
+    Patch("asan", "l0rt/cpu_driver/modules/kernel.c", "memcpy(kernel->values + kernel->places[index], value, size);",
+          "memcpy(kernel->values + kernel->places[index], value, size + 1);", f"{DRIVER_TESTS}/test_launches.c",
+          flavour="asan"),
+    Patch("asan", "l0rt/cpu_driver/base/object.c", "if (live == 0) return false;", "if (live == 0) return true;",
+          f"{DRIVER_TESTS}/test_fuzz.c", flavour="asan"),
+    Patch("tsan", "l0rt/cpu_driver/base/object.c",
+          "  pthread_mutex_lock(&lock);\n  if (free_count++ == 0) {", "  if (free_count++ == 0) {",
+          f"{DRIVER_TESTS}/test_threads.c", flavour="tsan"),
 )  # fmt: skip

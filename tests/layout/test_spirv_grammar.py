@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
+from pages.driver_instructions import specified
 
-from helpers.driver_instructions import specified
 from helpers.source import ROOT, plant
 
 FOLDER = "l0rt/cpu_driver/spirv"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tests of the known traps fail where the trap is: each runs on a driver, or on lines of l0rt, that was broken so.
+"""The tests of known traps, long walks and sanitizers fail on a driver, or on lines of l0rt, that are broken.
 
 The broken driver's functions are in helpers/broken_driver.c, and the changed lines in helpers/patches.py; every process
 that a test starts has them too. The numbers are those of tests/layout/test_traps.py and tests/runtime/test_traps.py.
@@ -60,8 +60,8 @@ def is_of_driver(patch):
 
 
 # The driver's last: the package's tests need it, and it is compiled as a whole.
-@pytest.mark.parametrize("patch", sorted(patches.PATCHES, key=is_of_driver), ids=str)
-def test_a_traps_test_fails_where_the_line_against_it_is_changed(patch, soak, request):
+@pytest.mark.parametrize("patch", sorted((*patches.PATCHES, *patches.WALKS), key=is_of_driver), ids=str)
+def test_a_test_fails_where_its_line_is_changed(patch, soak, request):
     if not soak:
         pytest.skip("builds l0rt for each line: make soak")
     patch.skip_unless_possible()

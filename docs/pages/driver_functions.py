@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the CPU driver has of each function of the specification, read from its source; `python -m
-helpers.driver_functions` in tests/ writes it into docs/cpu-driver-functions.md."""
+"""What the CPU driver has of each function of the specification, read from its source."""
 
 import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = "docs/cpu-driver-functions.md"
 DRIVER = "l0rt/cpu_driver"
 FUNCTIONS = "tests/cpu_driver/functions.txt"
 DONE, UNSUPPORTED, ABSENT = "done", "answered as unsupported", "absent"
@@ -15,7 +13,6 @@ HEAD = """# The CPU driver, function by function
 Every `ze*` and `zes*` function of specification 1.17, by table. **Done**: it does what the specification says.
 **Answered as unsupported**: it is there and returns `ERROR_UNSUPPORTED_FEATURE`. **Absent**: it is not exported, and
 the loader says the same for it. A number is the minor version that has the function first, where that is not 1.0.
-Generated from the source by `python -m helpers.driver_functions`, in tests/.
 
 """
 
@@ -60,7 +57,3 @@ def page(root=ROOT):
                 out += [f"* {kind}: {', '.join(names)}"]
         out += [""]
     return HEAD + "\n".join(out).rstrip() + "\n"
-
-
-if __name__ == "__main__":
-    (ROOT / PAGE).write_text(page())

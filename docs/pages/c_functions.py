@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page of the C functions, from the headers' comments: ``python tests/helpers/c_reference.py > docs/c-api.md``."""
+"""The page of the C functions, from the headers' comments."""
 
 import re
 from pathlib import Path
@@ -7,9 +7,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 HEAD = """# C functions
 
-Every C function of l0rt, header by header. `python tests/helpers/c_reference.py > docs/c-api.md` makes this page from
-the headers' comments, and a test compares both. [embedding.md](embedding.md) shows how to use them. In Cython,
-`from l0rt.capi cimport *` gives the functions of the first table under the prefix `l0rt_`.
+Every C function of l0rt, header by header, as the headers' comments describe it. [embedding.md](embedding.md) shows how
+to use them. In Cython, `from l0rt.capi cimport *` gives the functions of the first table under the prefix `l0rt_`.
 """
 # header -> (its title, the table in it)
 HEADERS = {
@@ -60,7 +59,3 @@ def page():
         parts += [f"| `{signature}` | {comment} |" for signature, _, comment in functions(text)]
         parts += [""]
     return "\n".join(parts).rstrip() + "\n"
-
-
-if __name__ == "__main__":
-    print(page(), end="")

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the CPU driver's engine does with each instruction of SPIR-V and each function of OpenCL.std, read from its
-source; `python -m helpers.driver_instructions` in tests/ writes it into docs/cpu-driver-instructions.md."""
+source."""
 
 import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = "docs/cpu-driver-instructions.md"
 DRIVER = "l0rt/cpu_driver"
 INSTRUCTIONS = "tests/cpu_driver/instructions.txt"
 DONE, SKIPPED, REFUSED = "done", "skipped", "refused"
@@ -17,8 +16,7 @@ Every instruction of SPIR-V 1.6, and of its extensions those that kernels use. *
 says, within the limits that [the CPU driver's page](cpu-driver.md) names. **Skipped**: it is checked for its form and
 says nothing that a kernel's result depends on. **Refused**: a module or a kernel with it is, and the build log or the
 kernel's error says at which byte. The functions of OpenCL.std are done for every type that they have; their accuracy
-is that of the OpenCL C specification, 7.4. Generated from the source by `python -m helpers.driver_instructions`, in
-tests/.
+is that of the OpenCL C specification, 7.4.
 
 """
 
@@ -65,7 +63,3 @@ def page(root=ROOT):
         out += [f"## {kind.capitalize()}: {len(names)}", "", ", ".join(names), ""]
     out += [f"## Functions of OpenCL.std, done: {len(functions)}", "", ", ".join(f"`{name}`" for name in functions)]
     return HEAD + "\n".join(out) + "\n"
-
-
-if __name__ == "__main__":
-    (ROOT / PAGE).write_text(page())
