@@ -37,6 +37,7 @@ html_show_sourcelink = False
 html_theme_options = {
     "header_links_before_dropdown": 8,
     "navbar_start": ["navbar-logo", "version-switcher"],
+    "navbar_persistent": ["search-button"],
     "navbar_end": ["theme-switcher"],
     "switcher": {"json_url": "_static/versions.json", "version_match": release},
     "check_switcher": False,
