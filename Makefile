@@ -70,7 +70,7 @@ dist: $(READY)
 	$(BIN)/twine check --strict dist/*
 
 # The site, in one folder that needs no server. Warnings are errors.
-site: build
+site: $(READY)
 	$(BIN)/pip install --quiet 'l0rt[site]'
 	$(BIN)/sphinx-build -q -W --keep-going docs build/site
 	@echo build/site/index.html

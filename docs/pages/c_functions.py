@@ -2,6 +2,7 @@
 """The page of the C functions, from the headers' comments."""
 
 import re
+import textwrap
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -18,6 +19,7 @@ HEADERS = {
 }
 COMMENT = r"/\*((?:[^*]|\*(?!/))*)\*/\n"
 MEMBER = re.compile(rf"^(?:  {COMMENT})?  ([\w ]+?\*?)\(\*(\w+)\)\(([^)]*)\);", re.MULTILINE)
+STRUCT = re.compile(rf"^(?:{COMMENT})?typedef (?:struct|union)(?: \w+)? \{{\n(.*?)^\}} (\w+);", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(rf"^(?:{COMMENT})?static inline ([\w ]+?\*?)(\w+)\(([^)]*)\) \{{", re.MULTILINE)
 
 
@@ -42,6 +44,12 @@ def functions(text):
     return found
 
 
+def structures(text):
+    """Return (name, comment, lines of its fields) of a header's structures but for its table."""
+    found = [(name, words(comment), textwrap.dedent(body)) for comment, body, name in STRUCT.findall(text)]
+    return [structure for structure in found if "(*" not in structure[2]]
+
+
 def head(text):
     """Return the paragraphs and lists of a header's first comment but for its name and the last line."""
     comment = re.search(r"/\* \w+\.h: (.*?)\*/", text, re.DOTALL).group(1)
@@ -58,4 +66,6 @@ def page():
         parts += [f"## `l0rt/{header}`: {title}\n", head(text) + "\n", "| function | what it does |", "|---|---|"]
         parts += [f"| `{signature}` | {comment} |" for signature, _, comment in functions(text)]
         parts += [""]
+        for name, comment, body in structures(text):
+            parts += [f"### `{name}`\n", comment, "", textwrap.indent(body, "    ")]
     return "\n".join(parts).rstrip() + "\n"
