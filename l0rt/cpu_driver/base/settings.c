@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* knobs.c: the L0RT_CPU_* variables. Parsed strictly: a typing error must not pass for a setting. */
+/* settings.c: the L0RT_CPU_* variables. Parsed strictly: a typing error must not pass for a setting. */
 #include "base/knobs.h"
 
 #include <ctype.h>
@@ -36,6 +36,14 @@ static bool number_between(const char *text, uint64_t low, uint64_t high, uint64
   const char *rest = number(text, &n);
   if (rest == NULL || *rest != '\0' || n < low || n > high) return false;
   *value = n;
+  return true;
+}
+
+/* A simulated device has its quirks, and with `timing` its latencies. */
+static bool read_profile(const char *text) {
+  if (!cpu_profile_read(text)) return false;
+  if (cpu_knobs.device != NULL) cpu_quirks_of_profile();
+  if (cpu_knobs.timing) cpu_latency_of_profile();
   return true;
 }
 
@@ -119,7 +127,7 @@ static const struct {
   const char *allowed;
 } table[] = {
     /* First: the other variables change what a profile has. */
-    {"L0RT_CPU_PROFILE", cpu_profile_read,
+    {"L0RT_CPU_PROFILE", read_profile,
      "a device (arc-a770-i915, arc-a770-xe, arc-b580, pvc, lunar-lake, meteor-lake), a driver (neo-22.43, neo-0, "
      "neo-24.35, neo-25.18, neo-26.31), both with a comma, or a device and timing"},
     {"L0RT_CPU_QUIRKS", cpu_quirks_read,

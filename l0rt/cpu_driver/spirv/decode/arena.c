@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* arena.c: memory that is freed as a whole, and the jump that ends the work on a module that is refused. */
-#include "arena.h"
+#include "spirv/decode/arena.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "spirv.h"
+#include "spirv/spirv.h"
 
 enum { CHUNK = 64 << 10, LONG = CHUNK / 4 }; /* what is longer than LONG has a chunk of its own */
 

@@ -4,7 +4,7 @@
  * The engine finds most of this when it lowers a kernel. Other drivers do not: Intel's of 2022 ends the process. */
 #include <string.h>
 
-#include "module.h"
+#include "spirv/decode/module.h"
 
 enum {
   HEADER = 5,

@@ -2,7 +2,7 @@
 /* constant.c: constants, specialisation constants and module-scope variables. */
 #include <string.h>
 
-#include "module.h"
+#include "spirv/decode/module.h"
 
 enum {
   MAX_COMPONENTS = 1 << 20,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* describe.c: what a module says of its kernels: their parameters, and where their source stands. */
-#include "describe.h"
+#include "spirv/decode/describe.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #ifndef L0RT_CPU_SPIRV_DESCRIBE_H
 #define L0RT_CPU_SPIRV_DESCRIBE_H
 
-#include "module.h"
+#include "spirv/decode/module.h"
 
 enum { SPIRV_MAX_PARAMETERS = 4096 }; /* of a kernel */
 

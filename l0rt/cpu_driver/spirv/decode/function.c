@@ -2,7 +2,7 @@
 /* function.c: functions, their blocks, and the dominators of blocks. */
 #include <string.h>
 
-#include "module.h"
+#include "spirv/decode/module.h"
 
 static bool ends_block(uint32_t op) { return (op >= OpBranch && op <= OpUnreachable) && op != OpLabel; }
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* module.c: reads the words of a module, and checks the operands of each instruction before anything uses them. */
-#include "module.h"
+#include "spirv/decode/module.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "instructions.h"
+#include "spirv/decode/instructions.h"
 
 enum { MAGIC = 0x07230203, HEADER = 5, MAX_BOUND = 4 << 20 };
 static const uint64_t MAX_STEPS = UINT64_C(1) << 28;

@@ -3,9 +3,9 @@
 #ifndef L0RT_CPU_SPIRV_MODULE_H
 #define L0RT_CPU_SPIRV_MODULE_H
 
-#include "arena.h"
-#include "grammar.h"
-#include "spirv.h"
+#include "spirv/decode/arena.h"
+#include "spirv/decode/grammar.h"
+#include "spirv/spirv.h"
 
 /* What one lane of a register contains. */
 typedef enum {

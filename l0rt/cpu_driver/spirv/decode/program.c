@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program.c: programs: one or more modules decoded together, their kernels and variables. */
-#include "program.h"
+#include "spirv/decode/program.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "describe.h"
-#include "run.h"
+#include "spirv/decode/describe.h"
 
 static void say(const spirv_build *build, const char *kind, uint32_t offset, const char *text) {
   char line[440];

@@ -5,7 +5,7 @@
 
 #include <pthread.h>
 
-#include "module.h"
+#include "spirv/decode/module.h"
 
 enum { SPIRV_MAX_MODULES = 64 };
 
@@ -47,6 +47,9 @@ struct spirv_program {
   const char **imports, **exports;
   uint32_t import_count, export_count;
 };
+
+/* Ends what a kernel keeps in `idle`; the engine defines it (run/group.c). */
+void spirv_group_free(struct spirv_group *group);
 
 /* Finds the function or variable that an import names, in any of the modules; NULL: no module exports it. */
 const spirv_id *spirv_program_find(const struct spirv_program *program, const char *name, uint32_t op,

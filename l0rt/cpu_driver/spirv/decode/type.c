@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* type.c: types, their sizes and layout in memory. */
-#include "module.h"
+#include "spirv/decode/module.h"
 
 const uint8_t spirv_lane_size[LANE_KINDS] = {4, 1, 2, 4, 8, 4, 4, 8};
 const uint8_t spirv_memory_size[LANE_KINDS] = {1, 1, 2, 4, 8, 2, 4, 8};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cheapen.c: replaces operations by cheaper ones with the same result, and two by one. Some producers leave optimisation
  * to the driver: their modules divide by powers of two, and multiply numbers of 64 bits where 32 are enough. */
-#include "ir.h"
+#include "spirv/ir/ir.h"
 
 typedef struct {
   ir_kernel *k;

@@ -4,7 +4,7 @@
  * The order is a reverse post-order in which the blocks of a loop follow each other. For that, successors outside of
  * the loop are visited first, so they come last in the order. Lanes that have left a loop wait behind it, until their
  * block is the one with the lowest number. */
-#include "ir.h"
+#include "spirv/ir/ir.h"
 
 typedef struct {
   ir_kernel *k;

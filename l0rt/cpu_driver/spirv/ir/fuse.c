@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fuse.c: moves the computation of addresses into loads and stores: base + index × scale + offset. */
-#include "ir.h"
+#include "spirv/ir/ir.h"
 
 typedef struct {
   ir_kernel *k;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hoist.c: moves what a loop computes anew in every round, from values that do not change in it, to before the loop. */
-#include "ir.h"
+#include "spirv/ir/ir.h"
 
 /* What is moved lives longer, and the registers of a wave should stay in a near cache: bytes of one lane that may. */
 enum { MOST = 128 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ir.c: makes values, instructions and blocks of the intermediate form, and answers questions about them. */
-#include "ir.h"
+#include "spirv/ir/ir.h"
 
 #include <string.h>
 

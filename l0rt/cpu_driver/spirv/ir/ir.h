@@ -6,7 +6,7 @@
 #ifndef L0RT_CPU_SPIRV_IR_H
 #define L0RT_CPU_SPIRV_IR_H
 
-#include "module.h"
+#include "spirv/decode/module.h"
 
 /* Operations with two operands and a result of the same lane kind: X(name, C expression of x and y). The types are the
  * unsigned integer U and the signed integer S of the lane, which have BITS bits, 8 to 64; or F, float or double. */

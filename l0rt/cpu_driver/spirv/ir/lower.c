@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lower.c: turns a kernel of SPIR-V into the intermediate form: inlines calls, splits blocks, makes phis. */
-#include "lower.h"
+#include "spirv/ir/lower.h"
 
 #include <math.h>
 #include <string.h>

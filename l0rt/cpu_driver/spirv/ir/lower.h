@@ -3,8 +3,8 @@
 #ifndef L0RT_CPU_SPIRV_LOWER_H
 #define L0RT_CPU_SPIRV_LOWER_H
 
-#include "ir.h"
-#include "program.h"
+#include "spirv/decode/program.h"
+#include "spirv/ir/ir.h"
 
 enum {
   MAX_COMPONENTS = 1024, /* of a value that is loaded, stored or passed */

@@ -2,7 +2,7 @@
 /* lower_dot.c: dot products of integers, in vectors or four bytes of one word. */
 #include <string.h>
 
-#include "lower.h"
+#include "spirv/ir/lower.h"
 
 enum { PACKED_4X8 = 0 };
 

@@ -2,7 +2,7 @@
 /* lower_group.c: barriers, atomics, and the collective operations of work-groups and sub-groups. */
 #include <string.h>
 
-#include "lower.h"
+#include "spirv/ir/lower.h"
 
 static uint32_t constant_scope(lowering *l, uint32_t id) {
   const spirv_value *value = spirv_constant_of(l->m, id);

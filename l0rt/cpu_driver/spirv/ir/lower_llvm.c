@@ -3,7 +3,7 @@
  * and those of DPC++ that convert brain floats. */
 #include <string.h>
 
-#include "lower.h"
+#include "spirv/ir/lower.h"
 
 typedef enum { OPENCL, BIT_REVERSE, BYTE_SWAP, SHIFT_LEFT, SHIFT_RIGHT, IS_CLASS } kind;
 

@@ -5,7 +5,7 @@
  * memory, but only if a kernel needs its address: most load it, or a part of it, and get the value. */
 #include <string.h>
 
-#include "lower.h"
+#include "spirv/ir/lower.h"
 
 enum { MAX_PRIVATE = 1 << 20, LOCAL_ALIGNMENT = 128 };
 

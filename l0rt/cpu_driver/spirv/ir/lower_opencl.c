@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "lower.h"
+#include "spirv/ir/lower.h"
 
 enum { INTEGER = 1, REAL = 2 };
 

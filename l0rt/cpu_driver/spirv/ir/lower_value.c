@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "lower.h"
+#include "spirv/ir/lower.h"
 
 enum { INTEGER = 1, REAL = 2, BOOLEAN = 4, POINTER = 8, SWAPPED = 16, COMPARES = 32 };
 

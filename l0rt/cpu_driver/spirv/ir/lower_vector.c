@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lower_vector.c: OpenCL.std's loads and stores of vectors and halves, shuffles, and printf. */
-#include "lower.h"
+#include "spirv/ir/lower.h"
 
 typedef struct {
   bool stores, half, aligned, rounds;

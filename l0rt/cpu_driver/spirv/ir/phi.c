@@ -4,7 +4,7 @@
  * A copy spares the lanes that do not run. Where all lanes of a wave run there are none to spare, and an instruction may
  * write the phi itself instead of a value that is copied. So a block may have its instructions twice: as they are, with
  * copies, and for a wave that is whole. */
-#include "ir.h"
+#include "spirv/ir/ir.h"
 
 enum { MOST = 64 }; /* a block with more phis has copies only: ordering them takes time by the square of their number */
 

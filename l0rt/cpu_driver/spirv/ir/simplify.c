@@ -2,7 +2,7 @@
 /* simplify.c: joins blocks that follow each other, makes selections of short varying branches, drops unused values. */
 #include <string.h>
 
-#include "ir.h"
+#include "spirv/ir/ir.h"
 
 enum { SHORT = 24 }; /* most instructions that may run without need */
 

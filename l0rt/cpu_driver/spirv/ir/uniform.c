@@ -3,8 +3,8 @@
  *
  * A phi varies if a source varies, or if lanes can reach its block by different paths. That is so in a block where
  * paths of a varying branch meet first. In a loop that lanes leave at different times, all phis and loads vary. */
-#include "grammar.h"
-#include "ir.h"
+#include "spirv/decode/grammar.h"
+#include "spirv/ir/ir.h"
 
 enum { ROUNDS = 48 };
 

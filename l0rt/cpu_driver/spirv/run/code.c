@@ -5,7 +5,7 @@
  * has a register of its own: a value of a lane that waits may be computed again, and must then be the same. */
 #include <string.h>
 
-#include "run.h"
+#include "spirv/run/run.h"
 
 enum {
   REGISTER_BUDGET = 512 << 10, /* bytes of a wave that stay in a near cache; a kernel with more has narrower waves */

@@ -7,7 +7,7 @@
  * compacted (code.c). */
 #include <string.h>
 
-#include "run.h"
+#include "spirv/run/run.h"
 
 #define MOVE(bits)                                                                                                     \
   static void take_##bits(void *to, const void *from, const uint8_t *places, size_t count) {                           \

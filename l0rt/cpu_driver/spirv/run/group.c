@@ -6,7 +6,7 @@
  * at a barrier or at its end waits for the highest numbers, so it comes last. */
 #include <string.h>
 
-#include "run.h"
+#include "spirv/run/run.h"
 
 void spirv_fail(spirv_wave *w, spirv_status status, uint32_t at, uint32_t lane) {
   spirv_group *group = w->group;

@@ -13,9 +13,9 @@
 #define BY_NAME 0
 #endif
 
-#include "half.h"
-#include "kernel_memory.h"
-#include "run.h"
+#include "spirv/run/half.h"
+#include "spirv/run/kernel_memory.h"
+#include "spirv/run/run.h"
 
 #define PASTE_(a, b) a##_##b
 #define PASTE(a, b) PASTE_(a, b)
@@ -480,8 +480,8 @@ INDEX(I16, int16_t)
 INDEX(I32, int32_t)
 INDEX(I64, int64_t)
 
-#include "handlers_flow.h"
-#include "handlers_memory.h"
+#include "spirv/run/handlers_flow.h"
+#include "spirv/run/handlers_memory.h"
 
 /* ---- Which handler ---------------------------------------------------------------------------------------------------- */
 

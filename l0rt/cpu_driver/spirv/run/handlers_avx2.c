@@ -10,5 +10,5 @@
 #define SET avx2
 #define SET_NAME "avx2"
 #define VECTOR_BYTES 32
-#include "handlers.h"
+#include "spirv/run/handlers.h"
 #endif

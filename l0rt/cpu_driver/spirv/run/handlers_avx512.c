@@ -11,5 +11,5 @@
 #define SET avx512
 #define SET_NAME "avx512"
 #define VECTOR_BYTES 64
-#include "handlers.h"
+#include "spirv/run/handlers.h"
 #endif

@@ -8,4 +8,4 @@
 #define SET sse2
 #define SET_NAME "sse2"
 #define VECTOR_BYTES 16
-#include "handlers.h"
+#include "spirv/run/handlers.h"

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "describe.h"
-#include "run.h"
-#include "workers.h"
+#include "spirv/decode/describe.h"
+#include "spirv/run/run.h"
+#include "spirv/run/workers.h"
 
 static const spirv_handlers *_Atomic chosen_set;
 static _Atomic uint32_t chosen_width;

@@ -5,7 +5,7 @@
  * The functions of the C library have an error of one or two units in the last place, which OpenCL allows for each. */
 #include <math.h>
 
-#include "run.h"
+#include "spirv/run/run.h"
 
 static double sine_of_pi(double x) {
   if (isinf(x)) return NAN;

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernel_memory.h"
-#include "run.h"
+#include "spirv/run/kernel_memory.h"
+#include "spirv/run/run.h"
 
 enum { LINE = 4096 }; /* most bytes of the text of one call, and of a string in it */
 

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "watch.h"
+#include "spirv/run/watch.h"
 
 enum {
   PAGE = 256, /* bytes that are watched together */

@@ -7,8 +7,8 @@
 #ifndef L0RT_CPU_SPIRV_RUN_H
 #define L0RT_CPU_SPIRV_RUN_H
 
-#include "ir.h"
-#include "program.h"
+#include "spirv/decode/program.h"
+#include "spirv/ir/ir.h"
 
 enum {
   MAX_LANES = 256,
@@ -228,7 +228,6 @@ static inline bool spirv_is_cancelled(const spirv_group *group) {
 void spirv_compact(spirv_wave *w, uint32_t end); /* compact.c */
 void spirv_expand(spirv_wave *w);
 bool spirv_group_run(spirv_group *group); /* group.c; false: it failed, and the group has the status */
-void spirv_group_free(spirv_group *group);
 void spirv_fail(spirv_wave *w, spirv_status status, uint32_t at, uint32_t lane);
 
 #endif

@@ -3,9 +3,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "half.h"
-#include "kernel_memory.h"
-#include "run.h"
+#include "spirv/run/half.h"
+#include "spirv/run/kernel_memory.h"
+#include "spirv/run/run.h"
 
 /* So many elements, or bytes of one copy, are copied between two looks at whether the launch goes on. */
 enum { LONG = 4096, PIECE = 1 << 20 };

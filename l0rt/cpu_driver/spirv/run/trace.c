@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "watch.h"
+#include "spirv/run/watch.h"
 
 static const char *const names[IR_OPERATIONS] = {
 #define NAME(name, expression) [IR_##name] = #name,

@@ -3,7 +3,7 @@
 #ifndef L0RT_CPU_SPIRV_WATCH_H
 #define L0RT_CPU_SPIRV_WATCH_H
 
-#include "run.h"
+#include "spirv/run/run.h"
 
 typedef struct {
   uint64_t address, size; /* size 0: the step accesses no memory */

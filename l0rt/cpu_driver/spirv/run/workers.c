@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* workers.c: threads that launches share. They sleep until there is work. A thread that wakes up after the caller has
  * finished the work does not begin. */
-#include "workers.h"
+#include "spirv/run/workers.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #ifndef L0RT_CPU_SPIRV_WORKERS_H
 #define L0RT_CPU_SPIRV_WORKERS_H
 
-#include "spirv.h"
+#include "spirv/spirv.h"
 
 /* Lets up to `most` threads call the function. Returns false if they are busy with another launch. */
 bool spirv_workers_begin(spirv_workers *workers, void (*work)(void *), void *context, uint64_t most);
