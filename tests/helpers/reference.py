@@ -52,10 +52,18 @@ FIELDS = {
 }
 
 
+def bare(taken):
+    """Return a signature without annotations: the text says what is taken."""
+    empty = inspect.Signature.empty
+    return taken.replace(
+        parameters=[p.replace(annotation=empty) for p in taken.parameters.values()], return_annotation=empty
+    )
+
+
 def signature(value):
     """Return how it is called: without ``self``, which nobody writes."""
     try:
-        return re.sub(r"^\(self(, /)?(, )?", "(", str(inspect.signature(value)))
+        return re.sub(r"^\(self(, /)?(, )?", "(", str(bare(inspect.signature(value))))
     except (TypeError, ValueError):
         return ""
 
