@@ -59,7 +59,7 @@ DRIVER_SOURCES = sorted({*glob(f"{DRIVER_FOLDER}/**/*.c", recursive=True)} - {*S
 # What reads SPIR-V is compiled for the driver, and linked into a module too, which includes its headers.
 READER = "l0rt/launch/spirv.c"
 READER_SOURCES = [
-    f"{DRIVER_FOLDER}/spirv/{name}.c"
+    f"{DRIVER_FOLDER}/spirv/decode/{name}.c"
     for name in ("arena", "check", "constant", "describe", "function", "module", "type")
 ]
 # The modules of each of these packages are linked into one library, where l0rt/_base/libraries.py finds them: a third
@@ -202,7 +202,7 @@ class EditableWheel(editable_wheel):
 
 def module_unit(source, ext):
     is_reader = source.endswith(READER)
-    headers = [*ext.depends, *(glob(f"{DRIVER_FOLDER}/spirv/*.h") if is_reader else ())]
+    headers = [*ext.depends, *(glob(f"{DRIVER_FOLDER}/spirv/**/*.h", recursive=True) if is_reader else ())]
     include_dirs = [*ext.include_dirs, *([DRIVER_FOLDER] if is_reader else ())]
     return Unit(source, headers, include_dirs, ext.extra_compile_args)
 

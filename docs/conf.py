@@ -23,6 +23,7 @@ copybutton_prompt_text = "$ "
 
 # Docstrings write `name` for a name of l0rt, and their sections are NumPy's.
 default_role = "py:obj"
+autodoc_typehints = "none"  # the text says what is taken
 autodoc_member_order = "alphabetical"
 autodoc_mock_imports = ["dask", "distributed", "dpctl", "mpi4py", "ray", "torch", "zict"]
 numpydoc_show_class_members = False

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The error classes, one for each kind of failure to which a caller can react."""
 
+from __future__ import annotations
+
 
 class L0Error(RuntimeError):
     """A Level Zero call failed. ``code`` is ``(name, number)`` of the result, or None if no call was made.
@@ -13,7 +15,9 @@ class L0Error(RuntimeError):
         The name and the number of the driver's result. None if no driver call was made.
     """
 
-    def __init__(self, message="", code=None):
+    code: tuple[str, int] | None
+
+    def __init__(self, message: str = "", code: tuple[str, int] | None = None) -> None:
         super().__init__(message)
         self.code = code
 
@@ -94,7 +98,9 @@ class ModuleBuildError(L0Error):
         The compiler's output.
     """
 
-    def __init__(self, message="", code=None, log=""):
+    log: str
+
+    def __init__(self, message: str = "", code: tuple[str, int] | None = None, log: str = "") -> None:
         super().__init__(message, code)
         self.log = log
 
@@ -148,7 +154,7 @@ class DriverNotFoundError(L0Error):
 
 
 # Result names, without ZE_RESULT_, that mean something more precise than L0Error.
-CLASS_OF_RESULT = {
+CLASS_OF_RESULT: dict[str, type[L0Error]] = {
     "ERROR_DEVICE_LOST": DeviceLostError,
     "ERROR_DEVICE_REQUIRES_RESET": DeviceLostError,
     "ERROR_OUT_OF_HOST_MEMORY": OutOfMemoryError,

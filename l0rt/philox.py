@@ -7,11 +7,19 @@ the seed as the key. So any part of the stream can be computed without the part 
 2 if its type has more than 32 bits.
 """
 
+from __future__ import annotations
+
 import math
 from collections import namedtuple
 
 from l0rt._base import lazynumpy as np
 from l0rt._base.integers import real_number, whole_number
+
+TYPE_CHECKING = False  # type checkers take it for true
+if TYPE_CHECKING:
+    from typing import Any
+
+    import numpy.typing as npt
 
 __all__ = ["bernoulli", "exponential", "normal", "philox4x32", "randint", "uniform", "words", "words_needed"]
 
@@ -21,7 +29,7 @@ _LOW = 0xFFFFFFFF
 _HALF = 32
 
 
-def philox4x32(counter, key, rounds=10):
+def philox4x32(counter: npt.ArrayLike, key: Any, rounds: int = 10) -> npt.NDArray[np.uint32]:
     """Return each row of ``counter`` encrypted with ``key``.
 
     Parameters
@@ -72,7 +80,7 @@ def philox4x32(counter, key, rounds=10):
     return np.stack([c0, c1, c2, c3], axis=1).astype(np.uint32)
 
 
-def words(seed, offset, count):
+def words(seed: int, offset: int, count: int) -> npt.NDArray[np.uint32]:
     """Return ``count`` words of the stream of ``seed``, beginning with word ``offset``.
 
     Parameters
@@ -124,7 +132,7 @@ def _told(number):
     return number if size <= 64 else f"{'-' * (number < 0)}2**{size - 1} or more"
 
 
-def words_needed(dtype, count):
+def words_needed(dtype: npt.DTypeLike, count: int) -> int:
     """Return how many words of a stream are used for ``count`` numbers.
 
     Parameters
@@ -164,7 +172,9 @@ _BITS = {2: 11, 4: 24, 8: 53}  # of a significand, by the size of the type
 _LEAST = {2: 2.0**-24, 4: 2.0**-126, 8: 2.0**-1022}
 
 
-def uniform(seed, offset, count, low=0.0, high=1.0, dtype="float32"):
+def uniform(
+    seed: int, offset: int, count: int, low: float = 0.0, high: float = 1.0, dtype: npt.DTypeLike = "float32"
+) -> npt.NDArray[Any]:
     """Return ``count`` uniform random numbers from [low, high).
 
     Parameters
@@ -215,7 +225,9 @@ def _uniform_parameters(low, high, dtype):
         return work, work(low), work(high - low), work(last)
 
 
-def normal(seed, offset, count, mean=0.0, std=1.0, dtype="float32"):
+def normal(
+    seed: int, offset: int, count: int, mean: float = 0.0, std: float = 1.0, dtype: npt.DTypeLike = "float32"
+) -> npt.NDArray[Any]:
     """Return ``count`` normally distributed random numbers.
 
     Parameters
@@ -261,7 +273,9 @@ def _normal(seed, offset, draw):
         return (draw.first + draw.second * pairs).astype(draw.dtype)
 
 
-def exponential(seed, offset, count, lambd=1.0, dtype="float32"):
+def exponential(
+    seed: int, offset: int, count: int, lambd: float = 1.0, dtype: npt.DTypeLike = "float32"
+) -> npt.NDArray[Any]:
     """Return ``count`` exponentially distributed random numbers, all above 0.
 
     Parameters
@@ -304,7 +318,7 @@ def _exponential(seed, offset, draw):
         return np.maximum(made, _LEAST[draw.dtype.itemsize]).astype(draw.dtype)
 
 
-def bernoulli(seed, offset, count, p=0.5, dtype="float32"):
+def bernoulli(seed: int, offset: int, count: int, p: float = 0.5, dtype: npt.DTypeLike = "float32") -> npt.NDArray[Any]:
     """Return ``count`` numbers that are 1 with probability ``p``, and otherwise 0.
 
     Parameters
@@ -347,7 +361,9 @@ def _bernoulli_limit(p):
     return math.ceil(p * 2**32)
 
 
-def randint(seed, offset, count, low, high, dtype="int64"):
+def randint(
+    seed: int, offset: int, count: int, low: int, high: int, dtype: npt.DTypeLike = "int64"
+) -> npt.NDArray[Any]:
     """Return ``count`` random whole numbers from [low, high).
 
     Parameters

@@ -30,7 +30,7 @@ def specified(root=ROOT):
 
 def grammar(root=ROOT):
     """Return {name: number} of the instructions that the engine decodes, and of the functions of OpenCL.std."""
-    text = (root / DRIVER / "spirv/grammar.h").read_text()
+    text = (root / DRIVER / "spirv/decode/grammar.h").read_text()
     instructions, functions = text.split("#define SPIRV_OPENCL(X)")
     return (
         {name: int(number) for name, number in re.findall(r'X\((\w+), (\d+), "', instructions)},
@@ -40,7 +40,7 @@ def grammar(root=ROOT):
 
 def states(root=ROOT):
     """Return name -> what becomes of an instruction."""
-    files = sorted((root / DRIVER / "spirv").glob("*.c"))
+    files = sorted((root / DRIVER / "spirv").rglob("*.c"))
     text = "\n".join(path.read_text() for path in files if path.name not in CHECKS)
     refused = set(re.findall(r"Op(\w+) is not supported", text))
     named = set(re.findall(r"\bOp(\w+)\b", text))

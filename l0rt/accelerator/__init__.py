@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The current accelerator, of any device type: the functions of torch.accelerator, and functions that torch lacks."""
 
+from __future__ import annotations
+
 from l0rt.accelerator import graphs, memory, random  # noqa: F401 - graphs has torch's name
 from l0rt.accelerator._api import (
     current_device_index,
@@ -75,6 +77,12 @@ from l0rt.runtime.streams import naming as _naming
 from l0rt.runtime.streams.hooks import get_sync_debug_mode, set_sync_debug_mode
 from l0rt.runtime.streams.naming import device as _device
 from l0rt.runtime.streams.stream_pool import open_all as _open_all
+
+TYPE_CHECKING = False  # type checkers take it for true
+if TYPE_CHECKING:
+    from typing import Any
+
+    from l0rt.runtime.streams.naming import _Device
 
 __all__ = [
     "DeviceGuard",
@@ -159,7 +167,7 @@ set_device_idx = set_device_index
 mem_get_info = get_memory_info
 
 
-def is_available():
+def is_available() -> bool:
     """Return whether there is at least one device. It opens no driver and never raises.
 
     Returns
@@ -169,7 +177,7 @@ def is_available():
     return device_count() > 0
 
 
-def current_accelerator(check_available=False):
+def current_accelerator(check_available: bool = False) -> _device | None:
     """Return the current accelerator as a `device` without an index.
 
     Parameters
@@ -186,7 +194,7 @@ def current_accelerator(check_available=False):
     return _device(_naming.accelerator_type())
 
 
-def init(*, lazy=True):
+def init(*, lazy: bool = True) -> None:
     """Open the driver of the current accelerator now instead of at the first use.
 
     Parameters
@@ -200,7 +208,7 @@ def init(*, lazy=True):
         _open_all()
 
 
-def get_device_capability(device=None, /):
+def get_device_capability(device: _Device = None, /) -> dict[str, Any]:
     """Return ``{"supported_dtypes": names}``, the names of the element types that ``device`` computes with.
 
     Parameters
@@ -220,7 +228,7 @@ def get_device_capability(device=None, /):
     return {"supported_dtypes": _interface(_naming.accelerator_type()).supported_dtypes(_device_or_current(device))}
 
 
-def get_device_properties(device=None, /):
+def get_device_properties(device: _Device = None, /) -> Any:
     """Return the properties of ``device``. Which properties there are depends on the accelerator.
 
     Parameters
@@ -241,7 +249,7 @@ def get_device_properties(device=None, /):
     return _interface(_naming.accelerator_type()).get_device_properties(_device_or_current(device))
 
 
-def get_device_name(device=None, /):
+def get_device_name(device: _Device = None, /) -> str:
     """Return the name of ``device`` (the current one by default).
 
     Parameters
@@ -261,7 +269,7 @@ def get_device_name(device=None, /):
     return get_device_properties(device).name
 
 
-def can_device_access_peer(device, peer, /):
+def can_device_access_peer(device: _Device, peer: _Device, /) -> bool:
     """Return whether ``device`` can read and write memory of ``peer`` directly.
 
     Parameters

@@ -1,10 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Graphs of the current accelerator."""
 
+from __future__ import annotations
+
 from l0rt.graphs import block as _built_in
 from l0rt.graphs.graph import Graph
 from l0rt.runtime.streams.naming import accelerator_type as _current_type
 from l0rt.runtime.streams.naming import other_interface as _other
+
+TYPE_CHECKING = False  # type checkers take it for true
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from l0rt.graphs.graph import _Handle, _Mode
+    from l0rt.runtime.current.stream import Stream
 
 __all__ = ["Graph", "generate_graph_pool_handle", "graph", "graph_pool_handle", "is_current_stream_capturing"]
 
@@ -18,7 +27,9 @@ def _of_current(name):
     return found
 
 
-def graph(graph, pool=None, stream=None, capture_error_mode=None):
+def graph(
+    graph: Graph, pool: _Handle | None = None, stream: Stream | None = None, capture_error_mode: _Mode | None = None
+) -> AbstractContextManager[None]:
     """Return a with block whose work of one stream becomes a graph.
 
     At its beginning the block waits for the device, collects garbage and gives cached memory back. ``stream`` is the
@@ -49,7 +60,7 @@ def graph(graph, pool=None, stream=None, capture_error_mode=None):
     return _of_current("graph")(graph, pool, stream, capture_error_mode)
 
 
-def graph_pool_handle():
+def graph_pool_handle() -> _Handle:
     """Return the id of a new memory pool, for graphs that share it.
 
     Graphs that share a pool must never run at the same time, nor use what another of them has left in its memory. The
@@ -67,7 +78,7 @@ def graph_pool_handle():
     return _of_current("graph_pool_handle")()
 
 
-def generate_graph_pool_handle():
+def generate_graph_pool_handle() -> _Handle:
     """Return the id of a new memory pool: what `graph_pool_handle` returns, under torch.accelerator's name.
 
     Returns
@@ -82,7 +93,7 @@ def generate_graph_pool_handle():
     return graph_pool_handle()
 
 
-def is_current_stream_capturing():
+def is_current_stream_capturing() -> bool:
     """Return whether a graph is being captured from the calling thread's current stream.
 
     Returns

@@ -2,6 +2,8 @@
 """The names of torch.accelerator.memory and memory limits, on the current accelerator. `l0rt.memory` is for the
 built-in one."""
 
+from __future__ import annotations
+
 from l0rt import memory as _built_in
 from l0rt.accelerator._api import current_device_index as _current
 from l0rt.accelerator._api import device_or_current as _device_or_current
@@ -17,6 +19,14 @@ from l0rt.runtime.streams.naming import index_in as _index_in
 from l0rt.runtime.streams.naming import named_type as _named_type
 from l0rt.runtime.streams.naming import other_interface as _chosen
 from l0rt.runtime.streams.naming import other_interface_of as _other
+
+TYPE_CHECKING = False  # type checkers take it for true
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from l0rt.memory import use_mem_pool as _Block
+    from l0rt.runtime.streams.naming import _Device
 
 __all__ = [
     "MemPool",
@@ -42,13 +52,26 @@ __all__ = [
 ]
 
 
+def _documented_as(original, **renamed):
+    """Return a decorator that gives a function the docstring of what it stands for, with parameters renamed."""
+
+    def document(function):
+        text = original.__doc__ or ""
+        for name, new in renamed.items():
+            text = text.replace(f"{name} : ", f"{new} : ")
+        function.__doc__ = text
+        return function
+
+    return document
+
+
 def _owner_of(device):
     """Return the module or interface of the current accelerator's memory, and the device in its form."""
     other = _chosen()
     return (other, _device_or_current(device)) if other else (_built_in, device)
 
 
-def use_mem_pool(pool, device=None):
+def use_mem_pool(pool: MemPool, device: _Device = None) -> _Block:
     """Make the calling thread allocate from ``pool`` inside a with block.
 
     The pool is of the device's type, or without a device of the current accelerator's.
@@ -86,17 +109,17 @@ def use_mem_pool(pool, device=None):
     return enter(pool, None if index < 0 else _existing(interface, index))
 
 
-def empty_cache():
+def empty_cache() -> None:
     """Give unused cached device memory back to the driver, on every device."""
     _owner_of(None)[0].empty_cache()
 
 
-def empty_host_cache():
-    """Give unused cached pinned memory back to the driver."""
+@_documented_as(_built_in.empty_host_cache)
+def empty_host_cache() -> None:
     _owner_of(None)[0].empty_host_cache()
 
 
-def memory_stats(device_index=None, /):
+def memory_stats(device_index: _Device = None, /) -> dict[str, int]:
     """Return the statistics of the device's allocator as a flat dict with torch's keys, sorted.
 
     Empty while nothing was allocated.
@@ -123,52 +146,19 @@ def memory_stats(device_index=None, /):
     return dict(sorted(owner.memory_stats(device).items()))
 
 
-def memory_stats_as_nested_dict(device_index=None, /):
-    """Return `memory_stats` as nested dicts, one level for each part of a key between dots.
-
-    Parameters
-    ----------
-    device_index : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
-
-    Returns
-    -------
-    dict
-        Bytes and counts.
-
-    Raises
-    ------
-    DeviceIndexError
-        There is no device with this index.
-    """
+@_documented_as(_built_in.memory_stats_as_nested_dict, device="device_index")
+def memory_stats_as_nested_dict(device_index: _Device = None, /) -> dict[str, Any]:
     return _nested(memory_stats(device_index))
 
 
-def memory_summary(device=None, abbreviated=False):
-    """Return the statistics of ``device`` as torch's table.
-
-    Parameters
-    ----------
-    device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
-    abbreviated : bool, optional
-        Omit the rows of the small pool and of the large pool.
-
-    Returns
-    -------
-    str
-
-    Raises
-    ------
-    DeviceIndexError
-        There is no device with this index.
-    """
+@_documented_as(_built_in.memory_summary)
+def memory_summary(device: _Device = None, abbreviated: bool = False) -> str:
     index = _device_or_current(device)
     index = _current() if index is None else index
     return _table(memory_stats(index), index, abbreviated)
 
 
-def memory_snapshot():
+def memory_snapshot() -> list[dict[str, Any]]:
     """Return all segments of the allocator with their blocks, in torch's format.
 
     Returns
@@ -179,7 +169,7 @@ def memory_snapshot():
     return _owner_of(None)[0].memory_snapshot()
 
 
-def attach_oom_observer(observer):
+def attach_oom_observer(observer: Callable[[int, int, int, int], object]) -> Callable[[], None]:
     """Register a function that is called before an allocation fails, and return a function that detaches it.
 
     If ``observer`` returns True, the allocation is tried again.
@@ -203,148 +193,47 @@ def attach_oom_observer(observer):
     return _owner_of(None)[0].attach_oom_observer(observer)
 
 
-def max_memory_allocated(device_index=None, /):
-    """Return the peak of `memory_allocated` since the last `reset_peak_memory_stats`.
-
-    Parameters
-    ----------
-    device_index : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
-
-    Returns
-    -------
-    int
-        Bytes.
-
-    Raises
-    ------
-    DeviceIndexError
-        There is no device with this index.
-    """
+@_documented_as(_built_in.max_memory_allocated, device="device_index")
+def max_memory_allocated(device_index: _Device = None, /) -> int:
     return memory_stats(device_index).get("allocated_bytes.all.peak", 0)
 
 
-def max_memory_reserved(device_index=None, /):
-    """Return the peak of `memory_reserved` since the last `reset_peak_memory_stats`.
-
-    Parameters
-    ----------
-    device_index : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
-
-    Returns
-    -------
-    int
-        Bytes.
-
-    Raises
-    ------
-    DeviceIndexError
-        There is no device with this index.
-    """
+@_documented_as(_built_in.max_memory_reserved, device="device_index")
+def max_memory_reserved(device_index: _Device = None, /) -> int:
     return memory_stats(device_index).get("reserved_bytes.all.peak", 0)
 
 
-def reset_accumulated_memory_stats(device_index=None, /):
-    """Set the totals of allocated and freed memory and all counters to 0.
-
-    Parameters
-    ----------
-    device_index : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
-
-    Raises
-    ------
-    DeviceIndexError
-        There is no device with this index.
-    """
+@_documented_as(_built_in.reset_accumulated_memory_stats, device="device_index")
+def reset_accumulated_memory_stats(device_index: _Device = None, /) -> None:
     owner, device = _owner_of(device_index)
     owner.reset_accumulated_memory_stats(device)
 
 
-def reset_peak_memory_stats(device_index=None, /):
-    """Set every peak to the current value.
-
-    Parameters
-    ----------
-    device_index : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
-
-    Raises
-    ------
-    DeviceIndexError
-        There is no device with this index.
-    """
+@_documented_as(_built_in.reset_peak_memory_stats, device="device_index")
+def reset_peak_memory_stats(device_index: _Device = None, /) -> None:
     owner, device = _owner_of(device_index)
     owner.reset_peak_memory_stats(device)
 
 
-def get_memory_info(device_index=None, /):
-    """Return ``(free, total)`` bytes of device memory.
-
-    Parameters
-    ----------
-    device_index : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
-
-    Returns
-    -------
-    tuple of two int
-        The free bytes and the total bytes.
-
-    Raises
-    ------
-    DeviceIndexError
-        There is no device with this index.
-    """
+@_documented_as(_built_in.get_memory_info, device="device_index")
+def get_memory_info(device_index: _Device = None, /) -> tuple[int, int]:
     owner, device = _owner_of(device_index)
     return owner.mem_get_info(device)
 
 
-def set_memory_limit(limit, device=None):
-    """Set the limit of the memory that the allocator reserves on ``device``.
-
-    Parameters
-    ----------
-    limit : int or None
-        Bytes. None takes the limit of the configuration, which is no limit by default.
-    device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
-
-    Raises
-    ------
-    ValueError
-        The limit is out of range.
-    DeviceIndexError
-        There is no device with this index.
-    """
+@_documented_as(_built_in.set_memory_limit)
+def set_memory_limit(limit: int | None, device: _Device = None) -> None:
     owner, device = _owner_of(device)
     owner.set_memory_limit(limit, device)
 
 
-def get_memory_limit(device=None):
-    """Return the memory limit of ``device`` in bytes, or None if there is none.
-
-    Parameters
-    ----------
-    device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
-
-    Returns
-    -------
-    int or None
-        Bytes.
-
-    Raises
-    ------
-    DeviceIndexError
-        There is no device with this index.
-    """
+@_documented_as(_built_in.get_memory_limit)
+def get_memory_limit(device: _Device = None) -> int | None:
     owner, device = _owner_of(device)
     return owner.get_memory_limit(device)
 
 
-def set_per_process_memory_fraction(fraction, device=None):
+def set_per_process_memory_fraction(fraction: float, device: _Device = None) -> None:
     """Set the limit of the memory that the allocator reserves on ``device``, as a part of its memory.
 
     Parameters
@@ -367,22 +256,7 @@ def set_per_process_memory_fraction(fraction, device=None):
     owner.set_per_process_memory_fraction(fraction, device)
 
 
-def get_per_process_memory_fraction(device=None):
-    """Return the memory limit of ``device`` as a part of its memory, 1.0 if there is none.
-
-    Parameters
-    ----------
-    device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    DeviceIndexError
-        There is no device with this index.
-    """
+@_documented_as(_built_in.get_per_process_memory_fraction)
+def get_per_process_memory_fraction(device: _Device = None) -> float:
     owner, device = _owner_of(device)
     return owner.get_per_process_memory_fraction(device)

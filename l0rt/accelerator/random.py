@@ -4,6 +4,8 @@
 A state is ``bytes``, and setters take any bytes-like object. On the built-in accelerator, seeding opens no driver.
 """
 
+from __future__ import annotations
+
 from contextlib import contextmanager as _contextmanager
 
 from l0rt.accelerator._api import current_device_index as _current
@@ -11,6 +13,12 @@ from l0rt.accelerator._api import default_generator
 from l0rt.accelerator._api import device_count as _device_count
 from l0rt.runtime.current import generator as _built_in
 from l0rt.runtime.streams.naming import other_interface as _chosen
+
+TYPE_CHECKING = False  # type checkers take it for true
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from l0rt.runtime.streams.naming import _Device
 
 __all__ = [
     "default_generator",
@@ -27,7 +35,7 @@ __all__ = [
 ]
 
 
-def manual_seed(seed):
+def manual_seed(seed: int) -> None:
     """Seed the current device's default generator.
 
     Parameters
@@ -46,7 +54,7 @@ def manual_seed(seed):
         _built_in.manual_seed(seed)
 
 
-def manual_seed_all(seed):
+def manual_seed_all(seed: int) -> None:
     """Seed the default generator of every device.
 
     Parameters
@@ -66,7 +74,7 @@ def manual_seed_all(seed):
         _built_in.manual_seed_all(seed)
 
 
-def seed():
+def seed() -> int:
     """Seed the default generator of the current device with a random seed of the system, and return the seed.
 
     Returns
@@ -77,7 +85,7 @@ def seed():
     return default_generator().seed()
 
 
-def seed_all():
+def seed_all() -> int:
     """Seed the default generators of all devices with one random seed of the system, and return the seed.
 
     Returns
@@ -90,7 +98,7 @@ def seed_all():
     return fresh
 
 
-def initial_seed(device=None, /):
+def initial_seed(device: _Device = None, /) -> int:
     """Return the seed of the default generator of ``device`` (the current one by default).
 
     Parameters
@@ -110,7 +118,7 @@ def initial_seed(device=None, /):
     return default_generator(device).initial_seed()
 
 
-def get_rng_state(device=None, /):
+def get_rng_state(device: _Device = None, /) -> bytes:
     """Return the state of the default generator of ``device`` (the current one by default).
 
     Parameters
@@ -131,7 +139,7 @@ def get_rng_state(device=None, /):
     return default_generator(device).get_state()
 
 
-def get_rng_state_all():
+def get_rng_state_all() -> list[bytes]:
     """Return the states of the default generators of all devices.
 
     Returns
@@ -141,7 +149,7 @@ def get_rng_state_all():
     return [get_rng_state(index) for index in range(_device_count())]
 
 
-def set_rng_state(new_state, device=None):
+def set_rng_state(new_state: bytes | bytearray | memoryview, device: _Device = None) -> None:
     """Set the state of the default generator of ``device`` (the current one by default).
 
     Parameters
@@ -161,7 +169,7 @@ def set_rng_state(new_state, device=None):
     default_generator(device).set_state(new_state)
 
 
-def set_rng_state_all(new_states):
+def set_rng_state_all(new_states: Iterable[bytes | bytearray | memoryview]) -> None:
     """Set the states of the default generators of all devices, in the order of `get_rng_state_all`.
 
     Parameters
@@ -180,7 +188,7 @@ def set_rng_state_all(new_states):
 
 
 @_contextmanager
-def fork_rng(devices=None, enabled=True):
+def fork_rng(devices: Iterable[_Device] | None = None, enabled: bool = True) -> Iterator[None]:
     """Restore the states of the generators of ``devices`` at the end of a with block.
 
     Parameters

@@ -7,6 +7,8 @@ the name up one level higher, so a change above reaches every node that was not 
 node.
 """
 
+from __future__ import annotations
+
 import builtins
 import os
 import re
@@ -16,10 +18,17 @@ from contextlib import contextmanager
 from l0rt._base.integers import parse_size, whole_number
 from l0rt.config import alloc_options
 
+TYPE_CHECKING = False  # type checkers take it for true
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Set
+    from typing import Any
+
+    from l0rt.config.alloc_options import AllocConf
+
 __all__ = ["effective", "explain", "get", "patch", "set", "single"]
 
 # What `disable` may name: each is a field of ze/caps' record that some code looks at.
-CAPABILITIES = (
+CAPABILITIES: tuple[str, ...] = (
     "inorder",
     "list_sync",
     "cb_events",
@@ -59,7 +68,7 @@ QUIRKS = (
     "unjoined_captures",
     "fast_link",
 )
-PAGE = "docs/settings.md"
+PAGE: str = "docs/settings.md"
 _DEVICE_TYPE = "xpu"
 
 
@@ -166,7 +175,7 @@ _SETTINGS = {
     "cache_dir": _Setting("L0RT_CACHE_DIR", _folder, ""),
     "cache_size": _Setting("L0RT_CACHE_SIZE", parse_size, "1GiB"),
 }
-_listeners = []
+_listeners: list[tuple[Callable[..., Any], Any]] = []
 _tuned: dict = {}  # what was measured on this machine: in place of defaults, behind all that is set
 
 # The names that inherit: what their values are, where they stand for every device type, and where for each (*).
@@ -194,12 +203,12 @@ def _tree(device_type):
 
 
 _SETTINGS.update(_tree(_DEVICE_TYPE))
-_registered = {}  # the nodes of the other device types, and those of single devices that were set
+_registered: dict[str, Any] = {}  # the nodes of the other device types, and those of single devices that were set
 _NODES = ChainMap(_SETTINGS, _registered)
 _types = [_DEVICE_TYPE]
 
 
-def add_device_type(name):
+def add_device_type(name: str) -> None:
     """Give the device type ``name`` its nodes; ValueError if settings of another kind have that name."""
     if name in _types:
         return
@@ -247,7 +256,7 @@ def _takes_bool(setting):
         return False
 
 
-def get(path):
+def get(path: str) -> Any:
     """Return the value of ``path`` itself: the value of `set`, else of its environment variable, else its default.
 
     Parameters
@@ -285,7 +294,7 @@ def _chain(path):
     return [node for node in above if node in _NODES]
 
 
-def effective(path):
+def effective(path: str) -> Any:
     """Return the value in effect at ``path``: its own value, or the nearest value above it if its own is ``"none"``.
 
     Parameters
@@ -306,7 +315,7 @@ def effective(path):
     return next((value for value in map(get, _chain(path)) if value != "none"), get(path))
 
 
-def indices_set(device_type=_DEVICE_TYPE):
+def indices_set(device_type: str = _DEVICE_TYPE) -> Set[int]:
     """Return the indices of the devices of a type that have settings of their own."""
     owners = {path.partition(".")[0] for path in list(_registered)}
     return {int(owner.partition(":")[2]) for owner in owners if owner.startswith(f"{device_type}:")}
@@ -318,7 +327,7 @@ def _allocator_nodes(device_type, index):
     return {key: effective(f"{owner}.allocator.{key}") for key, owner in owners.items()}
 
 
-def alloc_conf(device_type=_DEVICE_TYPE, index=None):
+def alloc_conf(device_type: str = _DEVICE_TYPE, index: int | None = None) -> AllocConf:
     """Return how a device type's allocators are to behave, or one device's: ``alloc_conf``, but what a node of its own
     says."""
     nodes = _allocator_nodes(device_type, index)
@@ -332,7 +341,7 @@ def alloc_conf(device_type=_DEVICE_TYPE, index=None):
     return conf._replace(**{key: value for key, value in nodes.items() if value != "none"})
 
 
-def alloc_conf_keys(device_type=_DEVICE_TYPE, measured=True, index=None):
+def alloc_conf_keys(device_type: str = _DEVICE_TYPE, measured: bool = True, index: int | None = None) -> Set[str]:
     """Return the keys that a device type's allocators, or one device's, were configured by, or were set by measuring;
     all others have defaults."""
     setting = _SETTINGS["alloc_conf"]
@@ -367,7 +376,7 @@ def _notify(paths):
             listener()
 
 
-def single(name):
+def single(name: str) -> Any:
     """Return the value in effect at ``name`` and at all nodes below it, if it is the same everywhere.
 
     The nodes below ``xpu.fp32_precision`` are all ``fp32_precision`` nodes under ``xpu``.
@@ -400,7 +409,7 @@ def single(name):
     return values[name]
 
 
-def set(path, value):
+def set(path: str, value: str | float | None) -> None:
     """Set the value of the setting ``path``.
 
     Parameters
@@ -431,14 +440,14 @@ def set(path, value):
     _notify([path])
 
 
-def freeze(*paths):
+def freeze(*paths: str) -> None:
     """Refuse changes of these settings from now on: they have been read."""
     for path in paths:
         _find(path).frozen = True
 
 
 @contextmanager
-def patch(values):
+def patch(values: dict[str, str | float | None]) -> Iterator[None]:
     """Set several settings inside a with block.
 
     Parameters
@@ -468,7 +477,7 @@ def patch(values):
         _notify(before)
 
 
-def explain():
+def explain() -> str:
     """Return one line for each setting: its path, the value in effect, and the source of that value.
 
     Device types other than the built-in one appear only with settings that have a value of their own.

@@ -1,9 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The block around a capture of one stream; and what of graphs an accelerator's interface has."""
 
+from __future__ import annotations
+
 from l0rt.graphs.graph import MODES, Block, Graph, is_current_stream_capturing
 from l0rt.graphs.pool import graph_pool_handle
 from l0rt.runtime.current.stream import Stream
+
+TYPE_CHECKING = False  # type checkers take it for true
+if TYPE_CHECKING:
+    from l0rt.graphs.graph import _Handle, _Mode
 
 __all__ = ["Graph", "graph", "graph_pool_handle", "is_current_stream_capturing"]
 
@@ -13,7 +19,13 @@ class graph(Block):
 
     __module__ = "l0rt.accelerator"
 
-    def __init__(self, graph, pool=None, stream=None, capture_error_mode=None):
+    def __init__(
+        self,
+        graph: Graph,
+        pool: _Handle | None = None,
+        stream: Stream | None = None,
+        capture_error_mode: _Mode | None = None,
+    ) -> None:
         if not isinstance(graph, Graph):
             raise TypeError(f"graph must be a Graph, got {type(graph).__name__}")
         if capture_error_mode is not None and capture_error_mode not in MODES:

@@ -4,9 +4,12 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Literal
 
+from typing_extensions import Self
+
 from l0rt.graphs.lifecycle import RemovableHandle
 from l0rt.graphs.node import Node
 from l0rt.runtime.current.generator import Generator
+from l0rt.runtime.current.stream import Stream
 
 _Handle = tuple[int, int]
 _Mode = Literal["default", "thread_local", "global", "relaxed"]
@@ -18,11 +21,18 @@ def begin_with(graph: Graph, pool: _Handle | None, mode: _Mode | None = None) ->
 def end_block(graph: Graph, kind: type[BaseException] | None) -> None: ...
 def give_back(collects: bool = False) -> None: ...
 
+class Block:
+    def __init__(self, graph: Graph, pool: _Handle | None, stream: Stream | None, mode: _Mode | None) -> None: ...
+    def __enter__(self) -> None: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
 class Graph:
     capture_error_mode: str
     def __new__(
         cls, keep_graph: bool = False, *, pool: _Handle | None = None, capture_error_mode: _Mode = "default"
-    ) -> Graph: ...
+    ) -> Self: ...
     @property
     def graph_pool(self) -> _Handle | None: ...
     def capture_begin(self) -> None: ...

@@ -1,12 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is called while a graph is captured, built, replayed and destroyed, and what lives as long as its capture."""
 
+from __future__ import annotations
+
 from itertools import count
 
 from l0rt.runtime.streams.hooks import report_unraisable
 
+TYPE_CHECKING = False  # type checkers take it for true
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from l0rt.graphs.graph import Graph
+
 KINDS = ("capture_start", "capture_end", "instantiate", "replay_start", "replay_end")
-_of_all: dict[str, dict[int, object]] = {kind: {} for kind in (*KINDS, "destroy")}
+_of_all: dict[str, dict] = {kind: {} for kind in (*KINDS, "destroy")}
 listening: list[int] = []  # the handles of these: a replay asks whether it is empty, and nothing else
 _ids = count(1)
 
@@ -14,7 +22,9 @@ _ids = count(1)
 class RemovableHandle:
     """What a registration returns: `remove` ends it. As a context manager it does so at the end of the block."""
 
-    def __init__(self, entries, value, all_handles=None):
+    id: int
+
+    def __init__(self, entries: dict[int, object], value: object, all_handles: list[int] | None = None) -> None:
         if not isinstance(entries, dict) or not isinstance(all_handles, (list, type(None))):
             raise TypeError("a RemovableHandle is what a registration returns")
         self.id = next(_ids)
@@ -23,15 +33,15 @@ class RemovableHandle:
         if all_handles is not None:
             all_handles.append(self.id)
 
-    def remove(self):
+    def remove(self) -> None:
         """End the registration. A second call does nothing."""
         if self._entries.pop(self.id, None) is not None and self._handles is not None:
             self._handles.remove(self.id)
 
-    def __enter__(self):
+    def __enter__(self) -> RemovableHandle:
         return self
 
-    def __exit__(self, *error):
+    def __exit__(self, *error: object) -> None:
         self.remove()
 
 
@@ -45,7 +55,7 @@ class Lifecycle:
     """The hooks of one graph, and what is kept until its capture is dropped."""
 
     def __init__(self):
-        self.hooks = {kind: {} for kind in KINDS}
+        self.hooks: dict[str, dict] = {kind: {} for kind in KINDS}
         self.callbacks, self.objects = {}, {}
         self.waits = False
         self.executables = set()
@@ -91,7 +101,7 @@ def _register(kind, function):
     return RemovableHandle(_of_all[kind], checked_function(function, "a hook"), listening)
 
 
-def register_graph_capture_start_hook(fn):
+def register_graph_capture_start_hook(fn: Callable[[Graph], object]) -> RemovableHandle:
     """Call ``fn(graph)`` for every graph whose capture begins, while its stream is captured already.
 
     What the hook gives to the stream is captured. An exception of it is reported, and goes no further.
@@ -113,7 +123,7 @@ def register_graph_capture_start_hook(fn):
     return _register("capture_start", fn)
 
 
-def register_graph_capture_end_hook(fn):
+def register_graph_capture_end_hook(fn: Callable[[Graph], object]) -> RemovableHandle:
     """Call ``fn(graph)`` for every graph whose capture has ended: see `register_graph_capture_start_hook`.
 
     Parameters
@@ -128,7 +138,7 @@ def register_graph_capture_end_hook(fn):
     return _register("capture_end", fn)
 
 
-def register_graph_instantiate_hook(fn):
+def register_graph_instantiate_hook(fn: Callable[[Graph], object]) -> RemovableHandle:
     """Call ``fn(graph)`` for every graph that was instantiated: see `register_graph_capture_start_hook`.
 
     Parameters
@@ -143,7 +153,7 @@ def register_graph_instantiate_hook(fn):
     return _register("instantiate", fn)
 
 
-def register_graph_replay_start_hook(fn):
+def register_graph_replay_start_hook(fn: Callable[[Graph], object]) -> RemovableHandle:
     """Call ``fn(graph)`` before every replay of every graph: see `register_graph_capture_start_hook`.
 
     Parameters
@@ -158,7 +168,7 @@ def register_graph_replay_start_hook(fn):
     return _register("replay_start", fn)
 
 
-def register_graph_replay_end_hook(fn):
+def register_graph_replay_end_hook(fn: Callable[[Graph], object]) -> RemovableHandle:
     """Call ``fn(graph)`` for every replay once it is issued, or has failed: see `register_graph_capture_start_hook`.
 
     Parameters
@@ -173,7 +183,7 @@ def register_graph_replay_end_hook(fn):
     return _register("replay_end", fn)
 
 
-def register_graph_destroy_hook(fn):
+def register_graph_destroy_hook(fn: Callable[[set[int]], object]) -> RemovableHandle:
     """Call ``fn(ids)`` when a graph that was instantiated is reset or dropped.
 
     Parameters

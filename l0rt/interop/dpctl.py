@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """One Level Zero context for dpctl and l0rt, so that each uses the other's memory and lists. docs/partners.md."""
 
+from __future__ import annotations
+
 import ctypes
 import os
 import re
@@ -12,14 +14,18 @@ from l0rt.runtime.current.stream import Stream
 from l0rt.xpu import adopt_context, device_count, native_device
 from l0rt.xpu import native_context as _own_context
 
+TYPE_CHECKING = False  # type checkers take it for true
+if TYPE_CHECKING:
+    from typing import Any
+
 # getNative() of sycl::context, sycl::device and sycl::queue, exported methods of SYCL's runtime: dpctl has no functions
 # of its own for them.
-GET_NATIVE = "_ZNK4sycl3_V17context9getNativeEv"
-GET_NATIVE_DEVICE = "_ZNK4sycl3_V16device9getNativeEv"
-GET_NATIVE_LIST = "_ZNK4sycl3_V15queue9getNativeERi"
+GET_NATIVE: str = "_ZNK4sycl3_V17context9getNativeEv"
+GET_NATIVE_DEVICE: str = "_ZNK4sycl3_V16device9getNativeEv"
+GET_NATIVE_LIST: str = "_ZNK4sycl3_V15queue9getNativeERi"
 
 
-def native_context(queue):
+def native_context(queue: Any) -> int:
     """Return the ``ze_context_handle_t`` of a queue or a context of dpctl, as an int.
 
     Parameters
@@ -45,7 +51,7 @@ def native_context(queue):
     return _method(GET_NATIVE, "context", ctypes.c_void_p)(context.addressof_ref())
 
 
-def native_list(queue):
+def native_list(queue: Any) -> int:
     """Return the ``ze_command_list_handle_t`` of the immediate command list of a queue of dpctl, as an int.
 
     Parameters
@@ -82,7 +88,7 @@ def native_list(queue):
     return handle
 
 
-def stream(queue):
+def stream(queue: Any) -> Stream:
     """Return a stream of l0rt that is a queue of dpctl: what either is given runs in the order in which it was given.
 
     Parameters
@@ -141,7 +147,7 @@ def _method(name, what, *types):
     return function
 
 
-def share_context(queue):
+def share_context(queue: Any) -> None:
     """Let l0rt work in dpctl's context, before the first use of a device: see `l0rt.xpu.adopt_context`.
 
     Parameters

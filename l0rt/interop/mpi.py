@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """MPI with one process a device: a device for each rank, Buffers as messages, and memory that a host's ranks share."""
 
+from __future__ import annotations
+
 from contextlib import contextmanager as _contextmanager
 
 import numpy as _np
@@ -11,10 +13,23 @@ from l0rt.buffers.buffer import Buffer as _Buffer
 from l0rt.buffers.copies import pinned as _pinned
 from l0rt.interop import worker as _worker
 
+TYPE_CHECKING = False  # type checkers take it for true
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any, Literal
+
+    from l0rt.buffers.buffer import Buffer
+
 __all__ = ["bcast", "recv", "send", "setup", "share", "staged"]
 
 
-def setup(comm=None, *, memory_limit=None, pool_size=None, oversubscribe=False):
+def setup(
+    comm: Any = None,
+    *,
+    memory_limit: int | float | str | None = None,
+    pool_size: int | float | str | None = None,
+    oversubscribe: bool = False,
+) -> int:
     """Give this rank the device of its place among the ranks of its host. All ranks call it, before they use a device.
 
     It becomes the current device of the calling thread; the others stay visible, so that ranks can share memory.
@@ -74,7 +89,7 @@ def _of_host(comm):
 
 
 @_contextmanager
-def staged(buffer, dtype="uint8", *, mode="rw"):
+def staged(buffer: Buffer, dtype: Any = "uint8", *, mode: Literal["r", "w", "rw"] = "rw") -> Iterator[Any]:
     """Give the contents of a Buffer as an array in host memory, for calls of MPI inside of a with block.
 
     Device memory is copied to pinned memory, and back at the end. The host's and shared memory is the array itself.
@@ -120,7 +135,7 @@ def staged(buffer, dtype="uint8", *, mode="rw"):
         buffer.copy_from(array)
 
 
-def send(buffer, dest, tag=0, comm=None):
+def send(buffer: Buffer, dest: int, tag: int = 0, comm: Any = None) -> None:
     """Send the contents of a Buffer to another rank, which receives them with `recv` or into any memory.
 
     Parameters
@@ -137,7 +152,7 @@ def send(buffer, dest, tag=0, comm=None):
         comm.Send([array, _MPI.BYTE], dest, tag)
 
 
-def recv(buffer, source=_MPI.ANY_SOURCE, tag=_MPI.ANY_TAG, comm=None):
+def recv(buffer: Buffer, source: int = _MPI.ANY_SOURCE, tag: int = _MPI.ANY_TAG, comm: Any = None) -> Buffer:
     """Receive as many bytes as a Buffer has, from another rank.
 
     Parameters
@@ -168,7 +183,7 @@ def recv(buffer, source=_MPI.ANY_SOURCE, tag=_MPI.ANY_TAG, comm=None):
     return buffer
 
 
-def bcast(buffer, root=0, comm=None):
+def bcast(buffer: Buffer, root: int = 0, comm: Any = None) -> Buffer:
     """Send the contents of a rank's Buffer to all ranks, into Buffers of the same size.
 
     Parameters
@@ -191,7 +206,7 @@ def bcast(buffer, root=0, comm=None):
     return buffer
 
 
-def share(buffer, comm=None):
+def share(buffer: Buffer | None, comm: Any = None) -> list[Buffer | None]:
     """Give Buffers of the same memory to all ranks of this host, without a copy. All of these ranks call it.
 
     Parameters

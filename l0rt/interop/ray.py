@@ -1,18 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ray with one process a device: a resource for the devices, and a device for each actor or task that takes it."""
 
+from __future__ import annotations
+
 import os as _os
 
 import ray as _ray
 
 from l0rt.interop import worker as _worker
 
+TYPE_CHECKING = False  # type checkers take it for true
+if TYPE_CHECKING:
+    from typing import Any
+
 __all__ = ["RESOURCE", "claim", "init", "resources"]
 
-RESOURCE = "l0rt_device"  # what actors take one of: ``resources={RESOURCE: 1}``
+RESOURCE: str = "l0rt_device"  # what actors take one of: ``resources={RESOURCE: 1}``
 
 
-def resources():
+def resources() -> dict[str, int]:
     """Return what a node of this machine has to offer, for ``ray.init`` or ``ray start --resources``.
 
     It opens no driver.
@@ -25,7 +31,7 @@ def resources():
     return {RESOURCE: len(_worker.masks())}
 
 
-def init(**kwargs):
+def init(**kwargs: Any) -> Any:
     """Start Ray on this machine with its devices as a resource.
 
     It has no dashboard and reports no usage, unless the arguments or the environment say otherwise.
@@ -48,7 +54,9 @@ def init(**kwargs):
     return _ray.init(**kwargs)
 
 
-def claim(*, memory_limit=None, pool_size=None, timeout=30.0):
+def claim(
+    *, memory_limit: int | float | str | None = None, pool_size: int | float | str | None = None, timeout: float = 30.0
+) -> int:
     """Take a device for this actor or task, which no other on its node has, before it uses one.
 
     The process keeps it until it ends: an actor's with the actor. For a task say ``max_calls=1``, so that its process

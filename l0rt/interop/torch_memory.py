@@ -5,11 +5,13 @@ They count l0rt's memory: that of Buffers, and of tensors over it (``torch.from_
 allocates is not in it. ``restore`` gives torch its own functions back. docs/partners.md.
 """
 
+from __future__ import annotations
+
 import torch as _torch
 
 from l0rt import accelerator, xpu
 
-_own = {}
+_own: dict = {}
 
 
 def _serve(theirs, ours):
@@ -21,13 +23,13 @@ def _serve(theirs, ours):
                 setattr(module, name, getattr(ours, name))
 
 
-def serve():
+def serve() -> None:
     """Replace torch's functions, once more after `restore`. The import of this module has done it."""
     _serve(_torch.accelerator, accelerator)
     _serve(_torch.xpu, xpu)
 
 
-def restore():
+def restore() -> None:
     """Give torch its own functions back."""
     while _own:
         (module, name), function = _own.popitem()

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A stream that is kept busy for some time, by a kernel that counts steps."""
 
+from __future__ import annotations
+
 import os
 
 from l0rt._base.integers import whole_number
@@ -11,6 +13,10 @@ from l0rt.runtime.current.event import Event
 from l0rt.runtime.current.stream import index_or_current
 from l0rt.runtime.streams.devices import properties
 
+TYPE_CHECKING = False  # type checkers take it for true
+if TYPE_CHECKING:
+    from typing import SupportsIndex
+
 __all__: list[str] = []
 
 CODE = os.path.join(os.path.dirname(__file__), "spin.spv")
@@ -20,7 +26,7 @@ MOST = 1 << 63
 _measured: dict[int, tuple] = {}  # by device: the kernel, its word of memory, and its steps in a millisecond
 
 
-def sleep(cycles):
+def sleep(cycles: SupportsIndex) -> None:
     """Keep the current stream busy for so many cycles of the device's clock. The host does not wait.
 
     The first call for a device measures how fast it is, and waits for that, so it cannot be in a capture.
@@ -35,14 +41,14 @@ def sleep(cycles):
     ValueError
         The number is negative, or too large.
     """
-    cycles = whole_number(cycles, "cycles")
-    if not 0 <= cycles < MOST:
-        raise InvalidArgumentError(f"cycles must be from 0 to 2**63 - 1, got {cycles}")
+    count = whole_number(cycles, "cycles")
+    if not 0 <= count < MOST:
+        raise InvalidArgumentError(f"cycles must be from 0 to 2**63 - 1, got {count}")
     index = index_or_current(None)
     if index not in _measured:
         _measured[index] = _measure(index)
     kernel, word, rate = _measured[index]
-    steps = int(cycles / (1000 * properties(index)["core_clock_mhz"]) * rate)
+    steps = int(count / (1000 * properties(index)["core_clock_mhz"]) * rate)
     kernel.launch(word, min(steps, MOST - 1), global_size=1)
 
 

@@ -15,7 +15,7 @@ from l0rt.errors import ModuleBuildError
 
 __all__ = ["Argument", "Interface", "Specialization", "Spirv", "is_spirv"]
 
-cdef extern from "spirv/describe.h" nogil:
+cdef extern from "spirv/decode/describe.h" nogil:
     ctypedef unsigned char c_bool "_Bool"       # Cython's bint is an int
     ctypedef enum spirv_type_kind:
         TYPE_BOOL

@@ -5,6 +5,8 @@ The functions have the names and units of ``torch.xpu``. Their source is the sys
 then what Linux's driver of the device publishes in sysfs. Some figures are rates: two readings, `PERIOD` apart.
 """
 
+from __future__ import annotations
+
 import atexit
 import os
 import threading
@@ -20,7 +22,17 @@ from l0rt.runtime.memory.pools import index_or_current as index_of
 from l0rt.runtime.streams import devices as _devices
 from l0rt.ze import pci as _pci
 
-__all__ = [
+TYPE_CHECKING = False  # type checkers take it for true
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from types import TracebackType
+    from typing import Any, ClassVar, SupportsFloat, SupportsIndex
+
+    from typing_extensions import Self
+
+    from l0rt.runtime.streams.naming import _Device
+
+__all__: list[str] = [
     "Sample",
     "Sampler",
     "clock_rate",
@@ -32,7 +44,7 @@ __all__ = [
     "utilization",
 ]
 
-PERIOD = 0.15  # seconds between two readings of a rate
+PERIOD: float = 0.15  # seconds between two readings of a rate
 _sysfs = "/sys"
 
 
@@ -51,17 +63,33 @@ class Sample:
         given.
     """
 
+    time: float
+    missing: dict[str, str]
+    temperature: int | None
+    power_draw: int | None
+    clock_rate: int | None
+    utilization: int | None
+    memory_usage: int | None
+    device_memory_used: int | None
+
     __slots__ = ("clock_rate", "device_memory_used", "memory_usage", "missing", "power_draw", "temperature", "time",
                  "utilization")  # fmt: skip
-    FIGURES = ("temperature", "power_draw", "clock_rate", "utilization", "memory_usage", "device_memory_used")
+    FIGURES: ClassVar[tuple[str, ...]] = (
+        "temperature",
+        "power_draw",
+        "clock_rate",
+        "utilization",
+        "memory_usage",
+        "device_memory_used",
+    )
 
-    def __init__(self, time, missing, **figures):
+    def __init__(self, time: float, missing: dict[str, str], **figures: int | None) -> None:
         self.time = time
         self.missing = missing
         for name in self.FIGURES:
             setattr(self, name, figures.get(name))
 
-    def as_dict(self):
+    def as_dict(self) -> dict[str, Any]:
         """Return the figures, the time and what is missing as a dict that JSON can take."""
         return {name: getattr(self, name, None) for name in ("time", *self.FIGURES, "missing")}
 
@@ -72,7 +100,9 @@ class Sample:
 class Meter:
     """Readings of a device's sensors, of which two make a rate."""
 
-    def __init__(self, index):
+    index: int
+
+    def __init__(self, index: int) -> None:
         self.index = index
         self._address = _devices.properties(index)["pci"]
         try:
@@ -80,9 +110,9 @@ class Meter:
             self._why = None
         except L0Error as error:
             self._sensors, self._why = None, str(error)  # an error would keep its callers' frames
-        self._before = {}
+        self._before: dict = {}
 
-    def read(self, names=Sample.FIGURES):
+    def read(self, names: Iterable[str] = Sample.FIGURES) -> Sample:
         """Return a `Sample` of these figures. The first one has no rates."""
         found, missing = {}, {}
         for name in names:
@@ -92,10 +122,10 @@ class Meter:
                 missing[name] = _reason_of(error)
         return Sample(time.time(), missing, **found)
 
-    def ask(self, name):
+    def ask(self, name: str) -> Any:
         """Return what the card's sensor says; UnsupportedError without system management."""
         if self._sensors is None:
-            raise UnsupportedError(self._why)
+            raise UnsupportedError(self._why or "")
         return getattr(self._sensors, name)()
 
     def _or_linux(self, name, key):
@@ -175,7 +205,7 @@ def _now(device, name):
     return found
 
 
-def temperature(device=None):
+def temperature(device: _Device = None) -> int:
     """Return the temperature of the GPU in degrees Celsius.
 
     Parameters
@@ -197,7 +227,7 @@ def temperature(device=None):
     return _now(device, "temperature")
 
 
-def clock_rate(device=None):
+def clock_rate(device: _Device = None) -> int:
     """Return the clock rate of the GPU in MHz: 0 while it rests.
 
     Parameters
@@ -219,7 +249,7 @@ def clock_rate(device=None):
     return _now(device, "clock_rate")
 
 
-def power_draw(device=None):
+def power_draw(device: _Device = None) -> int:
     """Return the power that the card draws, in milliwatts, over 0.15 seconds.
 
     Parameters
@@ -241,7 +271,7 @@ def power_draw(device=None):
     return _now(device, "power_draw")
 
 
-def utilization(device=None):
+def utilization(device: _Device = None) -> int:
     """Return how much of 0.15 seconds the busiest group of engines works, in percent.
 
     Parameters
@@ -263,7 +293,7 @@ def utilization(device=None):
     return _now(device, "utilization")
 
 
-def memory_usage(device=None):
+def memory_usage(device: _Device = None) -> int:
     """Return how much of its bandwidth the device's memory uses over 0.15 seconds, in percent.
 
     Parameters
@@ -285,7 +315,7 @@ def memory_usage(device=None):
     return _now(device, "memory_usage")
 
 
-def device_memory_used(device=None):
+def device_memory_used(device: _Device = None) -> int:
     """Return how many bytes of the device's memory all processes use, as far as `mem_get_info` knows.
 
     Parameters
@@ -305,7 +335,7 @@ def device_memory_used(device=None):
     return _now(device, "device_memory_used")
 
 
-def errors(device=None):
+def errors(device: _Device = None) -> dict[str, Any]:
     """Return the errors of the card since its driver was loaded.
 
     Parameters
@@ -363,31 +393,34 @@ class Sampler:
     >>> max(sample.power_draw for sample in sampler.samples)  # doctest: +SKIP
     """
 
-    def __init__(self, device=None, interval=0.5, history=600):
-        interval = real_number(interval, "interval")
-        if not 0.01 <= interval <= 3600:
-            raise ValueError(f"interval must be from 0.01 to 3600 seconds, got {interval!r}")
-        history = whole_number(history, "history")
-        if not 1 <= history <= 10_000_000:
-            raise ValueError(f"history must be from 1 to 10000000 samples, got {history}")
+    device_index: int
+    interval: float
+
+    def __init__(self, device: _Device = None, interval: SupportsFloat = 0.5, history: SupportsIndex = 600) -> None:
+        seconds = real_number(interval, "interval")
+        if not 0.01 <= seconds <= 3600:
+            raise ValueError(f"interval must be from 0.01 to 3600 seconds, got {seconds!r}")
+        count = whole_number(history, "history")
+        if not 1 <= count <= 10_000_000:
+            raise ValueError(f"history must be from 1 to 10000000 samples, got {count}")
         self.device_index = index_of(device)
-        self.interval = interval
-        self._samples = deque(maxlen=history)
-        self._thread = None
+        self.interval = seconds
+        self._samples: deque[Sample] = deque(maxlen=count)
+        self._thread: threading.Thread | None = None
         self._end = threading.Event()
         self._switch = threading.Lock()  # start and stop, one at a time
 
     @property
-    def samples(self):
+    def samples(self) -> list[Sample]:
         """A list of the samples, the oldest first."""
         return list(self._samples.copy())
 
     @property
-    def is_running(self):
+    def is_running(self) -> bool:
         """Whether samples are taken."""
         return self._thread is not None
 
-    def start(self):
+    def start(self) -> Self:
         """Begin to take samples, the first at once; return the sampler. If they are taken already, go on."""
         with self._switch:
             if self._thread is None:
@@ -403,7 +436,7 @@ class Sampler:
                 self._thread = thread
         return self
 
-    def stop(self):
+    def stop(self) -> None:
         """End: when this returns, no sample is taken any more. Those that are there stay."""
         with self._switch:
             thread, self._thread = self._thread, None
@@ -411,13 +444,15 @@ class Sampler:
         if thread is not None and thread is not threading.current_thread():
             thread.join()
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self.start()
 
-    def __exit__(self, kind, value, trace):
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.stop()
 
-    def __del__(self):
+    def __del__(self) -> None:
         if end := getattr(self, "_end", None):
             end.set()
 
@@ -434,7 +469,7 @@ def _sample(meter, samples, end, interval):
         due = max(due + interval, time.monotonic())  # what was missed is not made up for
 
 
-_samplers: "weakref.WeakSet[Sampler]" = weakref.WeakSet()
+_samplers: weakref.WeakSet[Sampler] = weakref.WeakSet()
 
 
 def _forget():

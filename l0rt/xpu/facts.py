@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Properties of a device, under torch's names and some more, and its capabilities."""
 
+from __future__ import annotations
+
 from types import SimpleNamespace as _Namespace
 
 from l0rt.runtime.current import stream as _stream
@@ -9,6 +11,12 @@ from l0rt.runtime.streams import naming as _naming
 from l0rt.ze import affinity as _affinity
 from l0rt.ze import pci as _pci
 from l0rt.ze import quirks as _quirks
+
+TYPE_CHECKING = False  # type checkers take it for true
+if TYPE_CHECKING:
+    from typing import Any
+
+    from l0rt.runtime.streams.naming import _Device
 
 __all__ = [
     "affinity_mask",
@@ -29,7 +37,7 @@ _OCLOCS = {
 }  # fmt: skip
 
 
-def get_device_name(device=None):
+def get_device_name(device: _Device = None) -> str:
     """Return the name of ``device`` (the current one by default).
 
     Parameters
@@ -49,7 +57,7 @@ def get_device_name(device=None):
     return get_device_properties(device).name
 
 
-def get_device_capability(device=None):
+def get_device_capability(device: _Device = None) -> dict[str, Any]:
     """Return the properties of ``device`` (the current one by default) as a dict.
 
     Parameters
@@ -95,7 +103,7 @@ class _XpuDeviceProperties(_Namespace):
     """What a device is; every field is an attribute."""
 
 
-def get_device_properties(device=None):
+def get_device_properties(device: _Device = None) -> _XpuDeviceProperties:
     """Return the properties of ``device``: those of torch under torch's names, and some more.
 
     Sizes are in bytes, and clock rates in MHz. ``is_software`` is True for a device of the CPU driver, which is not
@@ -174,7 +182,7 @@ def get_device_properties(device=None):
     )
 
 
-def find_device(what):
+def find_device(what: bytes | str) -> int:
     """Return the index of the device with this UUID, PCI address or DRM node.
 
     A PCI address is ``"0000:03:00.0"``, a node ``"/dev/dri/renderD128"`` or ``"/dev/dri/card0"``. These mean the same
@@ -208,14 +216,14 @@ def find_device(what):
         names = (p["uuid"], p["uuid"].hex(), p["pci"], linux["render_node"], linux["card_node"])
         if (what.replace("-", "").lower() if isinstance(what, str) and "/" not in what else what) in names:
             return index
-        names = [f"UUID {p['uuid'].hex()}", p["pci"] and f"PCI address {p['pci']}", linux["render_node"]]
-        known.append(f"xpu:{index} ({', '.join(name for name in names if name)})")
+        shown = [f"UUID {p['uuid'].hex()}", p["pci"] and f"PCI address {p['pci']}", linux["render_node"]]
+        known.append(f"xpu:{index} ({', '.join(name for name in shown if name)})")
     raise ValueError(
         f"no device has the UUID, PCI address or DRM node {what!r}; there is {' and '.join(known) or 'no device'}"
     )
 
 
-def can_device_access_peer(device, peer):
+def can_device_access_peer(device: _Device, peer: _Device) -> bool:
     """Return whether ``device`` can read and write memory of ``peer`` directly.
 
     Parameters
@@ -241,12 +249,12 @@ def can_device_access_peer(device, peer):
     return _devices.can_access_peer(_stream.index_or_current(device), _stream.index_or_current(peer))
 
 
-def supported_dtypes(device=None):
+def supported_dtypes(device: _Device = None) -> set[str]:
     """Return the names of the element types that ``device`` (the current one by default) computes with."""
     return _naming.supported_dtypes(_stream.index_or_current(device))
 
 
-def is_bf16_supported(including_emulation=True):
+def is_bf16_supported(including_emulation: bool = True) -> bool:
     """Return whether the current device computes with bfloat16. It is False if there is no device.
 
     Parameters
@@ -267,7 +275,7 @@ def is_bf16_supported(including_emulation=True):
     return bool(including_emulation) or get_device_properties().has_bfloat16_conversions
 
 
-def is_tf32_supported():
+def is_tf32_supported() -> bool:
     """Return whether the current device multiplies matrices in TensorFloat-32. It is False if there is no device.
 
     Returns
@@ -279,7 +287,7 @@ def is_tf32_supported():
     )
 
 
-def get_arch_list():
+def get_arch_list() -> list[str]:
     """Return the architectures of the GPUs in this process, for which `l0rt.compile` makes native code, as ocloc names
     them. The list is empty without a GPU.
 
@@ -294,7 +302,7 @@ def get_arch_list():
     return sorted(_OCLOCS[name] for name in names if name is not None)
 
 
-def get_gencode_flags():
+def get_gencode_flags() -> str:
     """Return the option of ocloc for `get_arch_list`, such as ``-device bmg``; an empty string without a GPU.
 
     Returns
@@ -305,7 +313,7 @@ def get_gencode_flags():
     return f"-device {','.join(arches)}" if arches else ""
 
 
-def affinity_mask():
+def affinity_mask() -> list[tuple[int, int | None]] | None:
     """Return the pairs of device and tile in ZE_AFFINITY_MASK, or None if it is not set.
 
     The tile is None for a whole device. ZE_FLAT_DEVICE_HIERARCHY decides what a device is: a card with ``COMPOSITE``,

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """torch.xpu.graphs' names: graphs, and callables that replay them."""
 
+from __future__ import annotations
+
 from l0rt._base.integers import whole_number
 from l0rt.buffers.buffer import Buffer
 from l0rt.buffers.empty import empty
@@ -19,6 +21,14 @@ from l0rt.graphs.lifecycle import (  # noqa: F401 - torch.cuda.graphs has them b
 from l0rt.graphs.pool import graph_pool_handle
 from l0rt.runtime.current.stream import XpuStream, synchronize
 
+TYPE_CHECKING = False  # type checkers take it for true
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from l0rt.graphs.graph import _Handle
+    from l0rt.runtime.current.stream import Stream
+
 __all__ = ["XPUGraph", "graph", "graph_pool_handle", "is_current_stream_capturing", "make_graphed_callables"]
 
 
@@ -31,10 +41,10 @@ class XPUGraph(_graphs.Graph):
         Build what is replayed at `instantiate` or the first replay instead of at the end of the capture.
     """
 
-    def __new__(cls, keep_graph=False):
+    def __new__(cls, keep_graph: bool = False) -> XPUGraph:
         return super().__new__(cls, keep_graph)
 
-    def capture_begin(self, pool=None):
+    def capture_begin(self, pool: _Handle | None = None) -> None:
         """Begin to record what the thread's current stream is given.
 
         Parameters
@@ -49,13 +59,13 @@ class XPUGraph(_graphs.Graph):
         """
         _begin_with(self, pool)
 
-    def raw_xpu_graph(self):
+    def raw_xpu_graph(self) -> int:
         """Raise UnsupportedError: torch returns the address of a graph of SYCL, and here there is none."""
         raise UnsupportedError("l0rt has no graph of SYCL: its graphs are command lists of Level Zero")
 
-    def raw_xpu_graph_exec(self):
+    def raw_xpu_graph_exec(self) -> int:
         """Raise UnsupportedError: torch returns the address of a graph of SYCL, and here there is none."""
-        self.raw_xpu_graph()
+        return self.raw_xpu_graph()
 
 
 class graph(_graphs.graph):
@@ -71,11 +81,17 @@ class graph(_graphs.graph):
         The stream that is captured. None is a stream of the current device that nobody else has meanwhile.
     """
 
-    def __init__(self, xpu_graph, pool=None, stream=None):
+    def __init__(self, xpu_graph: _graphs.Graph, pool: _Handle | None = None, stream: Stream | None = None) -> None:
         super().__init__(xpu_graph, pool, stream)
 
 
-def make_graphed_callables(callables, sample_args, num_warmup_iters=3, allow_unused_input=False, pool=None):
+def make_graphed_callables(
+    callables: Callable[..., Any] | tuple[Any, ...],
+    sample_args: tuple[Buffer, ...] | tuple[tuple[Buffer, ...], ...],
+    num_warmup_iters: int = 3,
+    allow_unused_input: bool = False,
+    pool: _Handle | None = None,
+) -> Any:
     """Return callables that do the same work on the device by replaying graphs.
 
     A callable takes Buffers, and returns a Buffer, a tuple of Buffers or None. Each is called a few times, and then
@@ -121,7 +137,7 @@ def make_graphed_callables(callables, sample_args, num_warmup_iters=3, allow_unu
     function of the caller's.
     """
     several = _are_several(callables, sample_args)
-    pairs = [_pair(one) for one in (callables if several else (callables,))]
+    pairs = [_pair(one) for one in (callables if several else (callables,))]  # type: ignore[union-attr]
     surfaces = [_buffers(args, "sample_args") for args in (sample_args if several else (sample_args,))]
     warm_ups = whole_number(num_warmup_iters, "num_warmup_iters")
     if warm_ups < 0:

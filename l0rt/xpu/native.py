@@ -1,9 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Level Zero's own objects: the handles of l0rt's, and a context that other software has made."""
 
+from __future__ import annotations
+
 from l0rt._base.integers import whole_number as _whole
 from l0rt.runtime.current import stream as _stream
 from l0rt.runtime.streams import devices as _devices
+
+TYPE_CHECKING = False  # type checkers take it for true
+if TYPE_CHECKING:
+    from l0rt.runtime.streams.naming import _Device
 
 __all__ = ["adopt_context", "native_context", "native_device", "native_driver"]
 
@@ -12,7 +18,7 @@ def _handles(device):
     return _devices.native_handles(_stream.index_or_current(device))
 
 
-def native_driver(device=None):
+def native_driver(device: _Device = None) -> int:
     """Return the ``ze_driver_handle_t`` of the driver of ``device``.
 
     Parameters
@@ -32,7 +38,7 @@ def native_driver(device=None):
     return _handles(device)[0]
 
 
-def native_context(device=None):
+def native_context(device: _Device = None) -> int:
     """Return the ``ze_context_handle_t`` in which l0rt has its memory, lists and events on ``device``.
 
     Other software that works in this context, such as SYCL by its interoperability functions, can use l0rt's memory,
@@ -55,7 +61,7 @@ def native_context(device=None):
     return _handles(device)[1]
 
 
-def native_device(device=None):
+def native_device(device: _Device = None) -> int:
     """Return the ``ze_device_handle_t`` of ``device``.
 
     Parameters
@@ -75,7 +81,7 @@ def native_device(device=None):
     return _handles(device)[2]
 
 
-def adopt_context(handle, owner=None):
+def adopt_context(handle: int, owner: object = None) -> None:
     """Use a context of other software instead of a new one. Call this before the first use of a device.
 
     l0rt and the other software then share their memory: each can use what the other has allocated. l0rt never destroys

@@ -1,11 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """torch.xpu.random's names: the state of the devices' default generators, as bytes."""
 
+from __future__ import annotations
+
 from l0rt.buffers.empty import empty as _empty
 from l0rt.runtime.current import generator as _generator
 from l0rt.runtime.current import stream as _stream
 from l0rt.runtime.current.generator import manual_seed, manual_seed_all
 from l0rt.runtime.streams import devices as _devices
+
+TYPE_CHECKING = False  # type checkers take it for true
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from l0rt.runtime.streams.naming import _Device
 
 __all__ = [
     "get_rng_state",
@@ -24,19 +32,19 @@ def _of(device=None):
     return _generator.default_generator(_stream.index_or_current(device))
 
 
-def seed():
+def seed() -> None:
     """Seed the default generator of the current device with a random seed of the system."""
     if _devices.device_count():
         _of().seed()
 
 
-def seed_all():
+def seed_all() -> None:
     """Seed the default generators of all devices with one random seed of the system."""
     if _devices.device_count():
         manual_seed_all(_of().seed())
 
 
-def initial_seed():
+def initial_seed() -> int:
     """Return the seed of the current device's default generator.
 
     Returns
@@ -46,7 +54,7 @@ def initial_seed():
     return _of().initial_seed()
 
 
-def get_rng_state(device="xpu"):
+def get_rng_state(device: _Device = "xpu") -> bytes:
     """Return the state of the default generator of ``device``.
 
     Parameters
@@ -67,7 +75,7 @@ def get_rng_state(device="xpu"):
     return _of(device).get_state()
 
 
-def get_rng_state_all():
+def get_rng_state_all() -> list[bytes]:
     """Return the states of the default generators of all devices.
 
     Returns
@@ -77,7 +85,7 @@ def get_rng_state_all():
     return [get_rng_state(index) for index in range(_devices.device_count())]
 
 
-def set_rng_state(new_state, device="xpu"):
+def set_rng_state(new_state: bytes | bytearray | memoryview, device: _Device = "xpu") -> None:
     """Set the state of the default generator of ``device``.
 
     Parameters
@@ -97,7 +105,7 @@ def set_rng_state(new_state, device="xpu"):
     _of(device).set_state(new_state)
 
 
-def set_rng_state_all(new_states):
+def set_rng_state_all(new_states: Iterable[bytes | bytearray | memoryview]) -> None:
     """Set the states of the default generators of all devices, in the order of `get_rng_state_all`.
 
     Parameters
@@ -115,11 +123,11 @@ def set_rng_state_all(new_states):
     _generator.set_states(new_states, _devices.device_count(), get_rng_state, set_rng_state)
 
 
-def _get_rng_state_offset(device="xpu"):
+def _get_rng_state_offset(device: _Device = "xpu") -> int:
     return _of(device).get_offset()
 
 
-def _set_rng_state_offset(offset, device="xpu"):
+def _set_rng_state_offset(offset: int, device: _Device = "xpu") -> None:
     _of(device).set_offset(offset)
 
 

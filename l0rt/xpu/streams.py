@@ -1,10 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """torch.xpu's streams and events."""
 
+from __future__ import annotations
+
 from l0rt.runtime.current import event as _event
 from l0rt.runtime.current import stream as _stream
 from l0rt.runtime.current.stream import StreamContext
 from l0rt.runtime.current.stream import XpuStream as Stream
+
+TYPE_CHECKING = False  # type checkers take it for true
+if TYPE_CHECKING:
+    from l0rt.runtime.current.stream import Stream as _Stream
+    from l0rt.runtime.streams.naming import _Device
 
 __all__ = [
     "Event",
@@ -31,11 +38,11 @@ class Event(_event.Event):
         Other processes can wait for the event: see `ipc_handle`.
     """
 
-    def __new__(cls, enable_timing=False, blocking=False, interprocess=False):
+    def __new__(cls, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False) -> Event:
         return super().__new__(cls, enable_timing=enable_timing, blocking=blocking, interprocess=interprocess)
 
 
-def stream(stream):
+def stream(stream: _Stream | None) -> StreamContext:
     """Return a context manager that makes ``stream`` and its device current. None changes nothing.
 
     Parameters
@@ -50,7 +57,7 @@ def stream(stream):
     return StreamContext(stream)
 
 
-def current_stream(device=None):
+def current_stream(device: _Device = None) -> Stream:
     """Return the calling thread's current stream on ``device`` (the current one by default).
 
     Parameters
@@ -67,10 +74,10 @@ def current_stream(device=None):
     DeviceIndexError
         There is no device with this index.
     """
-    return _stream.current_stream(device)
+    return _stream.current_stream(device)  # type: ignore[return-value]
 
 
-def set_stream(stream):
+def set_stream(stream: _Stream | None) -> None:
     """Make ``stream`` and its device current in this thread. None changes nothing.
 
     Parameters
@@ -87,7 +94,7 @@ def set_stream(stream):
         _stream.set_stream(stream)
 
 
-def synchronize(device=None):
+def synchronize(device: _Device = None) -> None:
     """Wait until the work of all streams of ``device`` is complete.
 
     Parameters
@@ -103,7 +110,7 @@ def synchronize(device=None):
     _stream.synchronize(device)
 
 
-def get_stream_from_external(data_ptr, device=None):
+def get_stream_from_external(data_ptr: int, device: _Device = None) -> Stream:
     """Use an immediate command list of other software as a stream.
 
     The caller must keep the list alive. `Stream.from_handle` can do that with ``owner``.
@@ -129,6 +136,6 @@ def get_stream_from_external(data_ptr, device=None):
     return Stream.from_handle(data_ptr, device=device)
 
 
-def _set_stream_by_id(stream_id, device_index, device_type="xpu"):
+def _set_stream_by_id(stream_id: int, device_index: int, device_type: str = "xpu") -> None:
     """Make the stream with this number and its device current."""
     _stream.set_stream(Stream(stream_id=stream_id, device_index=device_index, device_type=device_type))

@@ -5,14 +5,14 @@
 #pragma GCC optimize("O2", "tree-vectorize", "vect-cost-model=dynamic", "no-trapping-math", "no-math-errno",           \
                      "fp-contract=off")
 #endif
-#include "spirv/run.h"
+#include "spirv/run/run.h"
 extern const spirv_handlers spirv_handlers_unchecked;
 #define spirv_reach(w, s, address, size, write, report, item)                                                          \
   ((void)(w), (void)(s), (void)(address), (void)(size), (void)(write), true)
 #define SET unchecked
 #define VECTOR_BYTES 32
 #define SET_NAME "unchecked"
-#include "spirv/handlers.h"
+#include "spirv/run/handlers.h"
 
 extern void bench_check_nothing(void);
 void bench_check_nothing(void) { spirv_use_handlers(&spirv_handlers_unchecked); }

@@ -4,7 +4,7 @@
 #define L0RT_CPU_TEST_DAMAGE_H
 
 #include "kernels.h"
-#include "spirv/describe.h"
+#include "spirv/decode/describe.h"
 
 static uint64_t state; /* decides what chance() gives */
 

@@ -9,8 +9,8 @@
 
 #include "bench_reference.h"
 #include "kernels.h"
-#include "spirv/run.h"
-#include "spirv/workers.h"
+#include "spirv/run/run.h"
+#include "spirv/run/workers.h"
 
 extern void bench_check_nothing(void);
 

@@ -6,7 +6,7 @@
 
 #include "assembler.h"
 #include "halves.h"
-#include "spirv/grammar.h"
+#include "spirv/decode/grammar.h"
 
 typedef long double real;
 #define PI 3.14159265358979323846264338327950288419717L

@@ -2,7 +2,7 @@
 /* test_spirv_integers.c: OpenCL.std's functions of integers of 8 to 64 bits against 128 bits: all pairs of bytes, and numbers
  * near powers of two, limits and one another of the wider ones, with every instruction set and with uniform operands. */
 #include "assembler.h"
-#include "spirv/grammar.h"
+#include "spirv/decode/grammar.h"
 
 __extension__ typedef __int128 wide;
 __extension__ typedef unsigned __int128 wider;

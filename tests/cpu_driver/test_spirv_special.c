@@ -5,7 +5,7 @@
 
 #include "assembler.h"
 #include "halves.h"
-#include "spirv/grammar.h"
+#include "spirv/decode/grammar.h"
 
 #define COUNT 256 /* of which the first is looked at */
 #define INF ((double)INFINITY)

@@ -47,9 +47,9 @@ def test_each_function_of_opencl_is_computed_by_a_test():
 
 def test_it_bites(tree):
     before = states(tree)
-    header = (tree / DRIVER / "spirv/grammar.h").read_text()
-    plant(tree, f"{DRIVER}/spirv/grammar.h", header.replace('X(FMod, 141, "TRii")', 'X(Kill, 252, "")'))
-    plant(tree, f"{DRIVER}/spirv/planted.c", 'case OpKill: break; "OpFAdd is not supported";\n')
+    header = (tree / DRIVER / "spirv/decode/grammar.h").read_text()
+    plant(tree, f"{DRIVER}/spirv/decode/grammar.h", header.replace('X(FMod, 141, "TRii")', 'X(Kill, 252, "")'))
+    plant(tree, f"{DRIVER}/spirv/run/planted.c", 'case OpKill: break; "OpFAdd is not supported";\n')
     after = states(tree)
     assert (before["FMod"], after["FMod"]) == (DONE, REFUSED)
     assert (before["Kill"], after["Kill"]) == (REFUSED, DONE)

@@ -6,7 +6,7 @@ import re
 from helpers.source import ROOT, plant
 
 DRIVER = "l0rt/cpu_driver"
-ENGINE = ("loader", "spirv")  # folders without entry points
+ENGINE = {"loader", "spirv"}  # folders without entry points
 # Where a text is set in other words before: the line that returns the error, and why it needs none of its own.
 DESCRIBED = {
     "kernel.c": "the text of the build",
@@ -18,7 +18,7 @@ DESCRIBED = {
 
 
 def sources(root):
-    return [path for path in sorted((root / DRIVER).glob("*/*.c")) if path.parent.name not in ENGINE]
+    return [path for path in sorted((root / DRIVER).rglob("*.c")) if not ENGINE.intersection(path.parts)]
 
 
 def bare(root=ROOT):

@@ -5,7 +5,7 @@ import re
 
 from helpers.source import ROOT, plant
 
-PAGE, KNOBS = "docs/cpu-driver.md", "l0rt/cpu_driver/base/knobs.c"
+PAGE, KNOBS = "docs/cpu-driver.md", "l0rt/cpu_driver/base/settings.c"
 DEFAULTS = {
     "devices": "L0RT_CPU_DEVICES",
     "timestamp_bits": "L0RT_CPU_TIMESTAMP_BITS",
@@ -45,7 +45,7 @@ def test_defaults_and_limits_agree():
 
 def test_only_the_table_reads_the_environment():
     readers = [p.name for p in (ROOT / "l0rt/cpu_driver").rglob("*.c") if re.search(r"\bgetenv\b", p.read_text())]
-    assert readers == ["knobs.c"]
+    assert readers == ["settings.c"]
 
 
 def test_every_result_can_be_asked_for():

@@ -10,7 +10,7 @@ from pages.driver_instructions import specified
 
 from helpers.source import ROOT, plant
 
-FOLDER = "l0rt/cpu_driver/spirv"
+FOLDER = "l0rt/cpu_driver/spirv/decode"
 RUN, OTHER = f"{FOLDER}/grammar.h", f"{FOLDER}/instructions.h"
 PUBLIC = Path("/usr/include/spirv/unified1/spirv.core.grammar.json")
 

@@ -58,9 +58,9 @@ def parameters(value):
 
 
 def returning():
-    """Return the functions and methods whose stub says that they return something, by name; and those that do not."""
+    """Return the annotated functions and methods that return something, by name; and those that do not."""
     found = {True: set(), False: set()}
-    for path in PACKAGE.rglob("*.pyi"):
+    for path in (path for kind in ("*.pyi", "*.py") for path in PACKAGE.rglob(kind)):
         for node in ast.walk(ast.parse(path.read_text())):
             for inner in node.body if isinstance(node, (ast.Module, ast.ClassDef)) else ():
                 if isinstance(inner, ast.FunctionDef) and inner.returns is not None:

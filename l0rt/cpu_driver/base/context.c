@@ -6,10 +6,6 @@
 
 #include "base/driver.h"
 #include "base/gate.h"
-#include "lists/engine.h"
-#include "memory/import.h"
-#include "memory/reservation.h"
-#include "memory/usm.h"
 
 static ze_result_t create(ze_driver_handle_t driver, const ze_context_desc_t *desc, uint64_t devices,
                           ze_context_handle_t *out) {
@@ -65,12 +61,10 @@ CPU_EXPORT ze_result_t zeContextDestroy(ze_context_handle_t handle) {
   CPU_ENTER();
   cpu_context *context = cpu_context_cast(handle);
   CPU_REFUSE_IF(context == NULL, ERROR_INVALID_NULL_HANDLE);
-  CPU_REFUSE_IF(cpu_engines_work_for(context) || cpu_reservations_in_use(context), ERROR_HANDLE_OBJECT_IN_USE);
+  for (const cpu_context_part *p = cpu_context_parts; p->end != NULL; p++)
+    CPU_REFUSE_IF(p->is_busy != NULL && p->is_busy(context), ERROR_HANDLE_OBJECT_IN_USE);
   CPU_REFUSE_IF(!cpu_retire(context), ERROR_INVALID_NULL_HANDLE);
-  cpu_usm_free_all(context);
-  cpu_import_end_all(context);
-  cpu_reservations_end(context);
-  cpu_physical_end_all(context);
+  for (const cpu_context_part *p = cpu_context_parts; p->end != NULL; p++) p->end(context);
   cpu_context_let_go(context);
   return ZE_RESULT_SUCCESS;
 }

@@ -24,4 +24,12 @@ static inline bool cpu_context_has(const cpu_context *context, const cpu_device 
   return (context->devices >> device->index & 1) != 0;
 }
 
+/* What else a context has to do with, in the order of its end, and NULLs behind the last: packages that come later in the
+ * order of includes do it (start.c). */
+typedef struct {
+  bool (*is_busy)(const cpu_context *context); /* then the context cannot end; NULL: never */
+  void (*end)(const cpu_context *context);
+} cpu_context_part;
+extern const cpu_context_part cpu_context_parts[];
+
 #endif

@@ -7,8 +7,10 @@
 #include <string.h>
 
 #include "base/ddi.h"
+#include "base/dispatch.h"
 #include "base/functions.h"
-#include "base/gate.h"
+#include "base/object.h"
+#include "sync/failure.h"
 
 typedef void (*entry)(void);
 

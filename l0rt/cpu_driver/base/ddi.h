@@ -8,10 +8,6 @@
 /* The first minor version of the specification that has a function; -1 for an unknown name. */
 int cpu_ddi_since(const char *name);
 
-/* What every handle begins with, and the version of the specification that says how it looks. */
-extern const void *const cpu_dispatch[4];
-enum { CPU_DISPATCH_VERSION = 1 << 16 | 17 };
-
 /* Has a loader asked for tables that would read those of handles otherwise: an older one? */
 bool cpu_ddi_loader_is_older(void);
 

@@ -2,14 +2,12 @@
 /* device.c: the devices, their clock, and what they can do with each other. */
 #include "base/device.h"
 
-#include <time.h>
-
 #include "base/affinity.h"
 #include "base/clock.h"
 #include "base/gate.h"
+#include "base/invariant.h"
 #include "base/knobs.h"
-#include "lists/engine.h"
-#include "memory/cache.h"
+#include "simulate/quirk.h"
 #include "sync/failure.h"
 
 cpu_device *cpu_devices[CPU_DEVICES_MAX];
@@ -25,6 +23,24 @@ bool cpu_devices_make(void) {
     cpu_devices[cpu_device_count++] = device;
   }
   return true;
+}
+
+bool cpu_device_is_over(const cpu_device *device) {
+  return cpu_has_quirk(CPU_QUIRK_NO_VM_BIND) &&
+         atomic_load(&device->used) + atomic_load(&device->listed) > cpu_knobs.memory;
+}
+
+bool cpu_device_charge(cpu_device *device, size_t size) {
+  uint64_t used = atomic_fetch_add(&device->used, size) + size;
+  if (size <= cpu_knobs.memory && used <= cpu_knobs.memory) return true;
+  atomic_fetch_sub(&device->used, size);
+  return false;
+}
+
+void cpu_device_refund(cpu_device *device, size_t size) {
+  uint64_t used = atomic_fetch_sub(&device->used, size);
+  CPU_INVARIANT(used >= size);
+  (void)used;
 }
 
 uint64_t cpu_ticks(uint64_t host_ns) {
@@ -82,21 +98,5 @@ CPU_EXPORT ze_result_t zeDeviceGetGlobalTimestamps(ze_device_handle_t handle, ui
   CPU_REFUSE_IF(host == NULL || device == NULL, ERROR_INVALID_NULL_POINTER);
   *host = cpu_host_ns();
   *device = cpu_ticks(*host) & cpu_tick_mask();
-  return ZE_RESULT_SUCCESS;
-}
-
-/* Waits for what every queue was given by now: others may go on submitting. Rarely called, and for long waits: so it
- * looks now and then, and costs commands next to nothing. */
-CPU_EXPORT ze_result_t zeDeviceSynchronize(ze_device_handle_t handle) {
-  CPU_ENTER();
-  cpu_device *device = cpu_device_cast(handle);
-  CPU_REFUSE_IF(device == NULL, ERROR_INVALID_NULL_HANDLE);
-  for (int i = 0; i < CPU_GROUPS_MAX * CPU_QUEUES_MAX; i++) {
-    cpu_engine *engine = atomic_load(&device->engines[i / CPU_QUEUES_MAX][i % CPU_QUEUES_MAX]);
-    if (engine == NULL) continue;
-    uint64_t last = cpu_engine_last(engine);
-    while (!cpu_engine_reached(engine, last)) nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
-  }
-  cpu_cache_flush();
   return ZE_RESULT_SUCCESS;
 }

@@ -34,4 +34,11 @@ bool cpu_devices_make(void);
 void cpu_device_describe(const cpu_device *device, ze_device_properties_t *properties);
 uint64_t cpu_device_free(const cpu_device *device);
 
+/* Takes bytes of a device's memory, or returns that there are none left; gives them back. */
+bool cpu_device_charge(cpu_device *device, size_t size);
+void cpu_device_refund(cpu_device *device, size_t size);
+
+/* Without VM_BIND: is more listed for the device's next submission than it has memory? */
+bool cpu_device_is_over(const cpu_device *device);
+
 #endif

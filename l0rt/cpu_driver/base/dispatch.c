@@ -4,9 +4,9 @@
  * From specification 1.17 on a loader calls through them, not through those that it asked for by name; so it needs no
  * wrappers where there are several drivers, and structures can name handles. Tables of functions that are not here are
  * empty, never missing: older callers don't look before they read. */
-#include "base/ddi.h"
+#include "base/dispatch.h"
 #include "base/functions.h"
-#include "base/object.h"
+#include "l0rt/ze.h"
 
 typedef void (*entry)(void);
 

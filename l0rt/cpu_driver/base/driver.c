@@ -1,21 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* driver.c: the one driver: initialising, versions, extensions, and the library's end. */
-#include <pthread.h>
+/* driver.c: the one driver: its versions, properties, extensions and devices. start.c initialises it. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/ddi.h"
+#include "base/device.h"
+#include "base/dispatch.h"
 #include "base/driver.h"
 #include "base/gate.h"
 #include "base/knobs.h"
-#include "lists/engine.h"
-#include "memory/import.h"
-#include "memory/usm.h"
-#include "simulate/fault.h"
 #include "simulate/profile.h"
 #include "simulate/quirk.h"
-#include "spirv/spirv.h"
 #include "sync/failure.h"
 
 enum {
@@ -28,61 +23,15 @@ static const char version_text[] = "1.17.0+l0rt";
 static const char version_text_neo[] = "1.3.24595";
 
 static cpu_driver *driver;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static bool initialised;
 
-/* The engines stay in the parent, so nothing can work in a child; a clear refusal is better than a hang. */
-static void refuse_in_child(void) {
-  if (initialised) atomic_fetch_or(&cpu_gate, CPU_GATE_FORKED);
-}
-
-/* With the lock held. */
-static ze_result_t initialise(void) {
-  if (initialised) return ZE_RESULT_SUCCESS;
-  if (!cpu_knobs_read()) return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "a variable L0RT_CPU_* has a wrong value");
-  if (cpu_knobs.chaos) spirv_use_width(16); /* many waves in a group, so that their order can differ */
-  spirv_limit_memory(cpu_knobs.build_memory);
-  cpu_device_heap.hidden = cpu_knobs.strict;
-  CPU_REFUSE_IF(!cpu_devices_make(), ERROR_OUT_OF_HOST_MEMORY);
+bool cpu_driver_make(void) {
   if (driver == NULL) driver = cpu_new(CPU_DRIVER);
-  CPU_REFUSE_IF(driver == NULL, ERROR_OUT_OF_HOST_MEMORY);
-  pthread_atfork(NULL, NULL, refuse_in_child);
-  initialised = true;
-  atomic_store(&cpu_gate, cpu_fault_any() || cpu_knobs.neo_22_43 ? CPU_GATE_WATCHED : 0);
-  return ZE_RESULT_SUCCESS;
-}
-
-ze_result_t cpu_driver_open(const char *function) {
-  /* Memory of a thread's last error is taken at its first use, and the C library ends the process if there is none:
-   * while there is some, no error. */
-  cpu_refuse(ZE_RESULT_SUCCESS, NULL);
-  CPU_REFUSE_IF(atomic_load(&cpu_gate) & CPU_GATE_FORKED, ERROR_UNINITIALIZED);
-  pthread_mutex_lock(&lock);
-  ze_result_t result = initialise();
-  pthread_mutex_unlock(&lock);
-  if (result == ZE_RESULT_SUCCESS && atomic_load(&cpu_gate) != 0) result = cpu_gate_ask(function);
-  return result;
-}
-
-CPU_EXPORT ze_result_t zeInit(ze_init_flags_t flags) {
-  CPU_REFUSE_IF(flags > 0x3, ERROR_INVALID_ENUMERATION);
-  CPU_REFUSE_IF(flags == ZE_INIT_FLAG_VPU_ONLY, ERROR_UNINITIALIZED); /* nothing of the kind here */
-  return cpu_driver_open(__func__);
+  return driver != NULL;
 }
 
 ze_result_t cpu_driver_list(uint32_t *count, ze_driver_handle_t *drivers) {
   if (*count > 0 && drivers != NULL) drivers[0] = (ze_driver_handle_t)driver;
   *count = 1;
-  return ZE_RESULT_SUCCESS;
-}
-
-CPU_EXPORT ze_result_t zeInitDrivers(uint32_t *count, ze_driver_handle_t *drivers, ze_init_driver_type_desc_t *desc) {
-  CPU_REFUSE_IF(count == NULL || desc == NULL, ERROR_INVALID_NULL_POINTER);
-  CPU_REFUSE_IF(desc->flags == 0, ERROR_INVALID_ENUMERATION);
-  ze_result_t result = cpu_driver_open(__func__);
-  if (result != ZE_RESULT_SUCCESS) return result;
-  if (desc->flags & ZE_INIT_DRIVER_TYPE_FLAG_GPU) return cpu_driver_list(count, drivers);
-  *count = 0;
   return ZE_RESULT_SUCCESS;
 }
 
@@ -171,7 +120,7 @@ CPU_EXPORT ze_result_t zeDriverGetExtensionProperties(ze_driver_handle_t handle,
   for (size_t i = 0; i < sizeof(extensions) / sizeof(extensions[0]); i++) {
     if (cpu_knobs.neo_22_43 && !extensions[i].in_neo_22_43) continue;
     if (extensions[i].name == graphs && !cpu_driver_has_graphs()) continue;
-    if (extensions[i].name == ranges && !cpu_ranges_are_shared()) continue;
+    if (extensions[i].name == ranges && !cpu_driver_shares_ranges()) continue;
     if (properties != NULL && n < *count) {
       snprintf(properties[n].name, sizeof(properties[n].name), "%s", extensions[i].name);
       properties[n].version = extensions[i].version;
@@ -182,49 +131,11 @@ CPU_EXPORT ze_result_t zeDriverGetExtensionProperties(ze_driver_handle_t handle,
   return ZE_RESULT_SUCCESS;
 }
 
+bool cpu_driver_shares_ranges(void) { return !cpu_knobs.neo_22_43 && cpu_knobs.build == NULL; }
+
 const char *cpu_driver_version(void) {
   if (cpu_knobs.build != NULL) return cpu_knobs.build->text;
   return cpu_knobs.neo_22_43 ? version_text_neo : version_text;
-}
-
-/* Found by name only: the kernel driver that a simulated device would be opened through, which Linux tells of a real
- * one; NULL where no device is simulated. */
-static const char *l0rtCpuKernelDriver(void) {
-  return cpu_knobs.device != NULL ? cpu_knobs.device->kernel_driver : NULL;
-}
-
-/* Found by name only: the caller reports failed launches of this context, so the driver need not print them. */
-static ze_result_t l0rtCpuQuiet(ze_context_handle_t handle) {
-  CPU_ENTER();
-  cpu_context *context = cpu_context_cast(handle);
-  CPU_REFUSE_IF(context == NULL, ERROR_INVALID_NULL_HANDLE);
-  atomic_store(&context->quiet, true);
-  return ZE_RESULT_SUCCESS;
-}
-
-/* Found by name only. `*size` counts the closing NUL; a NULL text asks for the size. */
-static ze_result_t zeIntelGetDriverVersionString(ze_driver_handle_t handle, char *text, size_t *size) {
-  CPU_ENTER();
-  CPU_REFUSE_IF(cpu_driver_cast(handle) == NULL, ERROR_INVALID_NULL_HANDLE);
-  CPU_REFUSE_IF(size == NULL, ERROR_INVALID_NULL_POINTER);
-  const char *version = cpu_driver_version();
-  if (text != NULL && *size != 0) snprintf(text, *size, "%s", version);
-  *size = strlen(version) + 1;
-  return ZE_RESULT_SUCCESS;
-}
-
-CPU_EXPORT ze_result_t zeDriverGetExtensionFunctionAddress(ze_driver_handle_t handle, const char *name,
-                                                           void **address) {
-  CPU_ENTER();
-  CPU_REFUSE_IF(cpu_driver_cast(handle) == NULL, ERROR_INVALID_NULL_HANDLE);
-  CPU_REFUSE_IF(name == NULL || address == NULL, ERROR_INVALID_NULL_POINTER);
-  if (strcmp(name, "zeIntelGetDriverVersionString") == 0) *address = (void *)zeIntelGetDriverVersionString;
-  else if (strcmp(name, "zexDriverImportExternalPointer") == 0) *address = (void *)zexDriverImportExternalPointer;
-  else if (strcmp(name, "zexDriverReleaseImportedPointer") == 0) *address = (void *)zexDriverReleaseImportedPointer;
-  else if (strcmp(name, "l0rtCpuKernelDriver") == 0) *address = (void *)l0rtCpuKernelDriver;
-  else if (strcmp(name, "l0rtCpuQuiet") == 0) *address = (void *)l0rtCpuQuiet;
-  else return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "there is no extension function of this name");
-  return ZE_RESULT_SUCCESS;
 }
 
 /* Of the last call in this thread that was refused, once. */
@@ -252,10 +163,4 @@ ze_result_t cpu_driver_devices(ze_driver_handle_t handle, bool all, uint32_t *co
 CPU_EXPORT ze_result_t zeDeviceGet(ze_driver_handle_t driver, uint32_t *count, ze_device_handle_t *devices) {
   CPU_ENTER();
   return cpu_driver_devices(driver, false, count, devices);
-}
-
-/* After the program's own end: no call gets in any more, and no engine touches its memory. */
-__attribute__((destructor)) static void end(void) {
-  uint32_t gate = atomic_fetch_or(&cpu_gate, CPU_GATE_CLOSED);
-  if (initialised && !(gate & CPU_GATE_FORKED)) cpu_engines_stop();
 }

@@ -3,14 +3,13 @@
 #include "base/group.h"
 
 #include "base/knobs.h"
-#include "simulate/profile.h"
 
 static const cpu_groups plain = {
     {2, CPU_GROUP_COMPUTES, CPU_PATTERN}, /* two: lists that do not depend on each other run at once */
     {1, CPU_GROUP_COPIES, 16},
 };
 
-const cpu_group *cpu_device_groups(void) { return cpu_knobs.device != NULL ? *cpu_knobs.device->groups : plain; }
+const cpu_group *cpu_device_groups(void) { return cpu_knobs.groups != NULL ? cpu_knobs.groups : plain; }
 
 uint32_t cpu_group_count(void) {
   const cpu_group *groups = cpu_device_groups();

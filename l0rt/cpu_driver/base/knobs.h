@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* knobs.h: what the environment asks of the driver; read once, by the first zeInit. */
+/* knobs.h: what the environment asks of the driver; settings.c reads it once, at the first zeInit. */
 #ifndef L0RT_CPU_KNOBS_H
 #define L0RT_CPU_KNOBS_H
 
@@ -17,6 +17,7 @@ extern struct cpu_knobs {
   bool strict;
   bool neo_22_43;
   const struct cpu_device_profile *device; /* NULL: it is what it is */
+  const struct cpu_group *groups; /* of its queues; NULL: those of the plain device */
   const struct cpu_driver_profile *build;
   bool timing;     /* the device costs what the real one does */
   uint32_t quirks; /* cpu_quirk: defects of real drivers */

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "base/ddi.h"
+#include "base/dispatch.h"
 #include "base/invariant.h"
 
 struct cpu_slots cpu_slots;

@@ -15,12 +15,6 @@
 
 _Atomic uint32_t cpu_captures;
 
-/* Guards all graphs that are recorded, the capture mode of lists, and which signals of events were captured. */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-
-void cpu_captures_hold(void) { pthread_mutex_lock(&lock); }
-void cpu_captures_go(void) { pthread_mutex_unlock(&lock); }
-
 static bool is_internal(const cpu_event *event) {
   return cpu_event_is_counter_based(event) && (event->counter_flags & ZE_EVENT_COUNTER_BASED_FLAG_GRAPH_EXTERNAL) == 0;
 }
@@ -163,18 +157,18 @@ static ze_result_t record(cpu_graph *graph, cpu_list *list, const cpu_command *c
 ze_result_t cpu_capture_append(cpu_list *list, const cpu_command *command, ze_event_handle_t signal, uint32_t count,
                                ze_event_handle_t *waits, bool *captured) {
   cpu_graph *graph = NULL;
-  pthread_mutex_lock(&lock);
+  cpu_captures_hold();
   ze_result_t result = route(list, signal, count, waits, &graph);
   *captured = graph != NULL;
   if (result == ZE_RESULT_SUCCESS && graph != NULL) result = record(graph, list, command, signal, count, waits);
   if (graph != NULL && cpu_has_quirk(CPU_QUIRK_UNJOINED_CAPTURES)) lose_waited(graph, list, count, waits);
-  pthread_mutex_unlock(&lock);
+  cpu_captures_go();
   return result;
 }
 
 ze_result_t cpu_capture_list(cpu_list *list, const cpu_list *closed, bool *captured) {
   ze_result_t result = ZE_RESULT_SUCCESS;
-  pthread_mutex_lock(&lock);
+  cpu_captures_hold();
   cpu_graph *graph = list->graph, *same;
   *captured = graph != NULL;
   for (uint32_t i = 0; i < closed->count && graph != NULL && result == ZE_RESULT_SUCCESS; i++) {
@@ -184,30 +178,30 @@ ze_result_t cpu_capture_list(cpu_list *list, const cpu_list *closed, bool *captu
       result = record(graph, list, c, (ze_event_handle_t)c->signal, c->wait_count, (ze_event_handle_t *)c->waits);
     if (result != ZE_RESULT_SUCCESS && i != 0) graph->broken = true; /* a part of a list is no list */
   }
-  pthread_mutex_unlock(&lock);
+  cpu_captures_go();
   return result;
 }
 
 bool cpu_capture_has(const cpu_list *list) {
   if (!cpu_capture_any()) return false;
-  pthread_mutex_lock(&lock);
+  cpu_captures_hold();
   bool has = list->graph != NULL;
-  pthread_mutex_unlock(&lock);
+  cpu_captures_go();
   return has;
 }
 
-bool cpu_capture_names(const cpu_event *event, bool internal) {
+bool cpu_event_is_captured(const cpu_event *event, bool internal) {
   if (!cpu_capture_any()) return false;
-  pthread_mutex_lock(&lock);
+  cpu_captures_hold();
   bool names = graph_of(event) != NULL && (!internal || is_internal(event));
-  pthread_mutex_unlock(&lock);
+  cpu_captures_go();
   return names;
 }
 
 bool cpu_capture_forks(uint32_t count, ze_event_handle_t *waits) {
   for (uint32_t i = 0; i < count && cpu_capture_any(); i++) {
     const cpu_event *event = cpu_event_cast(waits[i]);
-    if (event != NULL && cpu_capture_names(event, false)) return true;
+    if (event != NULL && cpu_event_is_captured(event, false)) return true;
   }
   return false;
 }
@@ -224,14 +218,14 @@ static void stop(cpu_graph *graph, cpu_graph_state state) {
 
 void cpu_capture_forget(cpu_list *list) {
   if (!cpu_capture_any()) return;
-  pthread_mutex_lock(&lock);
+  cpu_captures_hold();
   cpu_graph *graph = list->graph, *abandoned = NULL;
   if (graph != NULL && graph->branches[0].list == list) {
     stop(graph, CPU_GRAPH_INVALID);
     abandoned = graph->given ? NULL : graph; /* nobody has a handle of it that is to be destroyed */
   } else if (graph != NULL) graph->branches[list->branch].list = NULL; /* what it has recorded stays */
   list->graph = NULL;
-  pthread_mutex_unlock(&lock);
+  cpu_captures_go();
   if (abandoned != NULL) cpu_graph_delete(abandoned);
 }
 
@@ -310,9 +304,9 @@ CPU_EXPORT ze_result_t zeCommandListBeginGraphCaptureExt(ze_command_list_handle_
   if (result != ZE_RESULT_SUCCESS) return result;
   cpu_graph *graph = cpu_graph_new(list->context, false);
   CPU_REFUSE_IF(graph == NULL, ERROR_OUT_OF_HOST_MEMORY);
-  pthread_mutex_lock(&lock);
+  cpu_captures_hold();
   result = start(graph, list);
-  pthread_mutex_unlock(&lock);
+  cpu_captures_go();
   if (result != ZE_RESULT_SUCCESS) cpu_graph_delete(graph);
   return result;
 }
@@ -325,9 +319,9 @@ CPU_EXPORT ze_result_t zeCommandListBeginCaptureIntoGraphExt(ze_command_list_han
   CPU_REFUSE_IF(list == NULL || graph == NULL, ERROR_INVALID_NULL_HANDLE);
   ze_result_t result = check_begin(list, next);
   if (result != ZE_RESULT_SUCCESS) return result;
-  pthread_mutex_lock(&lock);
+  cpu_captures_hold();
   result = start(graph, list);
-  pthread_mutex_unlock(&lock);
+  cpu_captures_go();
   return result;
 }
 
@@ -347,20 +341,20 @@ CPU_EXPORT ze_result_t zeCommandListEndGraphCaptureExt(ze_command_list_handle_t 
   CPU_REFUSE_IF(out == NULL, ERROR_INVALID_NULL_POINTER);
   CPU_REFUSE_IF(next != NULL, ERROR_UNSUPPORTED_FEATURE);
   ze_result_t result = ZE_RESULT_SUCCESS;
-  pthread_mutex_lock(&lock);
+  cpu_captures_hold();
   cpu_graph *graph = list->graph;
   if (graph == NULL) result = CPU_REFUSED(ERROR_COMMAND_LIST_NOT_CAPTURING, NULL);
   else if (graph->branches[0].list != list)
     result = CPU_REFUSED(ERROR_INVALID_ARGUMENT, "the capture began on another list");
   if (result != ZE_RESULT_SUCCESS) {
-    pthread_mutex_unlock(&lock);
+    cpu_captures_go();
     return result;
   }
   if (graph->broken) result = CPU_REFUSED(ERROR_GRAPH_CAPTURE_INVALIDATED, NULL);
   else if (!join(graph)) result = CPU_REFUSED(ERROR_GRAPH_UNJOINED_FORKS, NULL);
   else prune(graph);
   stop(graph, result == ZE_RESULT_SUCCESS ? CPU_GRAPH_RECORDED : CPU_GRAPH_INVALID);
-  pthread_mutex_unlock(&lock);
+  cpu_captures_go();
   *out = (ze_graph_handle_t)graph;
   return result;
 }
@@ -370,8 +364,8 @@ CPU_EXPORT ze_result_t zeCommandListGetGraphExt(ze_command_list_handle_t handle,
   const cpu_list *list = cpu_list_cast(handle);
   CPU_REFUSE_IF(list == NULL, ERROR_INVALID_NULL_HANDLE);
   CPU_REFUSE_IF(out == NULL, ERROR_INVALID_NULL_POINTER);
-  pthread_mutex_lock(&lock);
+  cpu_captures_hold();
   *out = (ze_graph_handle_t)list->graph;
-  pthread_mutex_unlock(&lock);
+  cpu_captures_go();
   return *out == NULL ? CPU_REFUSED(ERROR_COMMAND_LIST_NOT_CAPTURING, NULL) : ZE_RESULT_SUCCESS;
 }

@@ -24,13 +24,6 @@ ze_result_t cpu_capture_list(cpu_list *list, const cpu_list *closed, bool *captu
 bool cpu_capture_has(const cpu_list *list);
 bool cpu_capture_forks(uint32_t wait_count, ze_event_handle_t *waits);
 
-/* Was the event last signalled by a list in capture mode, and does `internal` ask for one that no other may use? */
-bool cpu_capture_names(const cpu_event *event, bool internal);
-
-/* Holds all captures where they are, for a look at a graph that may be recorded; lets them go on. */
-void cpu_captures_hold(void);
-void cpu_captures_go(void);
-
 /* The list is about to end. */
 void cpu_capture_forget(cpu_list *list);
 

@@ -5,8 +5,12 @@
 #include <stdlib.h>
 
 #include "base/gate.h"
-#include "graphs/capture.h"
 #include "lists/launch.h"
+
+static pthread_mutex_t captures = PTHREAD_MUTEX_INITIALIZER;
+
+void cpu_captures_hold(void) { pthread_mutex_lock(&captures); }
+void cpu_captures_go(void) { pthread_mutex_unlock(&captures); }
 
 cpu_graph *cpu_graph_new(cpu_context *context, bool given) {
   cpu_graph *graph = cpu_new(CPU_GRAPH);
@@ -91,9 +95,7 @@ CPU_EXPORT ze_result_t zeGraphGetPrimaryCommandListExt(ze_graph_handle_t handle,
   cpu_list *list = cpu_list_cast((ze_command_list_handle_t)graph->primary);
   bool same = list != NULL && list->immediate && list->fifo.serial == graph->primary_serial;
   cpu_captures_go();
-  if (!same)
-    return CPU_REFUSED(ERROR_INVALID_ARGUMENT,
-                       "nothing was captured, or the list is gone"); /* nothing was captured, or the list is gone */
+  if (!same) return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "nothing was captured, or the list is gone");
   *out = (ze_command_list_handle_t)list;
   return ZE_RESULT_SUCCESS;
 }

@@ -66,6 +66,11 @@ cpu_graph *cpu_graph_new(cpu_context *context, bool given);
 /* Ends a graph; its callbacks are called. False: another thread did. */
 bool cpu_graph_delete(cpu_graph *graph);
 
+/* Holds all captures where they are: graphs that are recorded, the capture mode of lists, and which signals of events
+ * were captured; lets them go on. */
+void cpu_captures_hold(void);
+void cpu_captures_go(void);
+
 /* Has a node work to do, so that its branch must be joined behind it? */
 static inline bool cpu_node_works(const cpu_node *node) {
   return node->command.op != CPU_OP_NONE && node->command.op != CPU_OP_RESET;

@@ -117,7 +117,7 @@ static ze_result_t check(const cpu_graph *graph, const cpu_list *list) {
     if (list->device != primary->device || list->in_order != primary->in_order || list->synchronous)
       return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "the list is none like the one that was captured");
   }
-  CPU_REFUSE_IF(CPU_UNLIKELY(cpu_usm_is_over(list->device)), ERROR_OUT_OF_DEVICE_MEMORY);
+  CPU_REFUSE_IF(CPU_UNLIKELY(cpu_device_is_over(list->device)), ERROR_OUT_OF_DEVICE_MEMORY);
   for (uint32_t i = 0; i < graph->count; i++) {
     const cpu_command *c = &graph->nodes[i].command;
     CPU_REFUSE_IF(!cpu_command_valid(c), ERROR_INVALID_SYNCHRONIZATION_OBJECT);

@@ -4,8 +4,8 @@
 
 #include "base/gate.h"
 #include "graphs/mutation.h"
-#include "launch.h"
-#include "list.h"
+#include "lists/launch.h"
+#include "lists/list.h"
 #include "memory/usm.h"
 #include "sync/failure.h"
 

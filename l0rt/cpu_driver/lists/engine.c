@@ -246,9 +246,18 @@ static void count(cpu_engine *engine, const cpu_command *c) {
   count_bytes(&engine->bytes_written, c->op == CPU_OP_FILL ? c->fill.size : read);
 }
 
+/* Runs a copy or a fill whose result is held back from the host. */
+static void run_held_back(cpu_command *c) {
+  cpu_cache_line *line = c->op == CPU_OP_COPY   ? cpu_cache_open(c->copy.target, c->copy.size)
+                         : c->op == CPU_OP_FILL ? cpu_cache_open(c->fill.target, c->fill.size)
+                                                : cpu_cache_open(NULL, 0);
+  cpu_command_run(c);
+  if (line != NULL) cpu_cache_close(line);
+}
+
 static void run(cpu_command *c) {
   uint64_t start = CPU_UNLIKELY(cpu_latency_on) ? cpu_wait_ns() : 0;
-  if (cpu_has_quirk(CPU_QUIRK_UNFLUSHED_COUNTERS)) cpu_cache_run(c);
+  if (cpu_has_quirk(CPU_QUIRK_UNFLUSHED_COUNTERS)) run_held_back(c);
   else cpu_command_run(c);
   if (CPU_LIKELY(!cpu_latency_on) || c->op != CPU_OP_COPY) return;
   cpu_cost rate = rate_of(c);

@@ -11,6 +11,7 @@
 #include <pthread.h>
 
 #include "lists/command.h"
+#include "lists/work.h"
 
 typedef struct cpu_fifo {
   struct cpu_engine *engine;
@@ -56,7 +57,6 @@ typedef struct cpu_engine {
 cpu_engine *cpu_engine_get(cpu_device *device, uint32_t ordinal, uint32_t index);
 
 void cpu_engine_ring(cpu_engine *engine); /* if there is news */
-void cpu_engines_ring(void); /* because an event was set */
 
 /* How many commands the engine was given so far; are those up to a number complete, in whatever fifos they are? */
 uint64_t cpu_engine_last(cpu_engine *engine);
@@ -72,22 +72,12 @@ bool cpu_fifo_stop(cpu_fifo *fifo, uint64_t first, uint64_t last);
 /* Stops all threads; what has not started never will. */
 void cpu_engines_stop(void);
 
-/* Stops the engines between commands, none of them running one that touches these bytes; lets them go on. */
-void cpu_engines_hold(uintptr_t low, uintptr_t high);
-void cpu_engines_go(void);
-
 /* What the engines of a device have done: nanoseconds in which the busiest of them ran, and bytes; does one run now? */
 typedef struct {
   uint64_t active_ns, bytes_read, bytes_written;
   bool is_running;
 } cpu_activity;
 cpu_activity cpu_engines_activity(const cpu_device *device);
-
-/* Does any command not yet complete touch these bytes? */
-bool cpu_engines_touch(uintptr_t low, uintptr_t high);
-
-/* Has the engine of any queue work for this context? */
-bool cpu_engines_work_for(const cpu_context *context);
 
 void cpu_fifo_init(cpu_fifo *fifo, cpu_engine *engine, const cpu_context *context, ze_command_queue_priority_t priority,
                    bool in_order);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* list.h: command lists: immediate ones, which are a fifo, and regular ones, which are a recording. */
+/* list.h: command lists: immediate ones, which are a fifo, and regular ones, which are a recording. list_create.c makes
+ * and ends them, append.c appends to them, submit.c executes them. */
 #ifndef L0RT_CPU_LIST_H
 #define L0RT_CPU_LIST_H
 
@@ -22,11 +23,11 @@ typedef struct {
   /* a regular one */
   cpu_command *recorded;
   uint32_t count, capacity;
-  void *place;     /* the queue or immediate list where it was executed last, */
+  void *place; /* the queue or immediate list where it was executed last, */
   uint64_t serial; /* that place's fifo, */
-  uint64_t last;   /* and the number of its last command there */
+  uint64_t last; /* and the number of its last command there */
   struct cpu_graph *graph; /* into which it is captured, or NULL, */
-  uint32_t branch;         /* and as which branch; see capture.c */
+  uint32_t branch; /* and as which branch; see capture.c */
   uint32_t left_session; /* the capture that it is not part of any more, with that defect */
   struct cpu_mutations *mutations; /* which commands can be changed; NULL: none */
 } cpu_list;
@@ -47,8 +48,13 @@ void cpu_list_end(cpu_list *list);
 /* May it be executed: closed, also after the last change of a mutable one? */
 bool cpu_list_is_closed(const cpu_list *list);
 
-/* Is the device still at it? */
+/* Is the device still at it? Where a regular list was executed last: NULL if that was destroyed, since then it is idle,
+ * even if something else has its address now. */
 bool cpu_list_is_busy(cpu_list *list);
+cpu_fifo *cpu_list_place(const cpu_list *list);
+
+/* Keeps a command in a regular list. */
+ze_result_t cpu_list_record(cpu_list *list, const cpu_command *command);
 
 /* Appends a command: checks the events, then records or submits it, as the list is. */
 ze_result_t cpu_list_append(cpu_list *list, cpu_command *command, ze_event_handle_t signal, uint32_t wait_count,

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* queue.c: command queues. A queue is a fifo that copies of recorded commands go into, list after list. */
+/* queue.c: command queues, and their fences. A queue is a fifo that copies of recorded commands go into, list after list
+ * (submit.c). */
 #include "lists/queue.h"
 
 #include "base/gate.h"
 #include "base/knobs.h"
-#include "lists/submit.h"
+#include "memory/cache.h"
 #include "simulate/quirk.h"
 #include "sync/failure.h"
 
@@ -65,39 +66,44 @@ CPU_EXPORT ze_result_t zeCommandQueueDestroy(ze_command_queue_handle_t handle) {
   return ZE_RESULT_SUCCESS;
 }
 
-static ze_result_t push_fence(cpu_queue *queue, cpu_fence *fence) {
-  cpu_command end = {.op = CPU_OP_NONE, .barrier = true, .fence = fence};
-  atomic_fetch_add(&fence->users, 1);
-  ze_result_t result = cpu_fifo_push(&queue->fifo, &end);
-  if (result != ZE_RESULT_SUCCESS) atomic_fetch_sub(&fence->users, 1);
-  return result;
-}
-
-CPU_EXPORT ze_result_t zeCommandQueueExecuteCommandLists(ze_command_queue_handle_t handle, uint32_t count,
-                                                         ze_command_list_handle_t *lists,
-                                                         ze_fence_handle_t fence_handle) {
+CPU_EXPORT ze_result_t zeFenceCreate(ze_command_queue_handle_t handle, const ze_fence_desc_t *desc,
+                                     ze_fence_handle_t *out) {
   CPU_ENTER();
   cpu_queue *queue = cpu_queue_cast(handle);
   CPU_REFUSE_IF(queue == NULL, ERROR_INVALID_NULL_HANDLE);
-  CPU_REFUSE_IF(lists == NULL, ERROR_INVALID_NULL_POINTER);
-  CPU_REFUSE_IF(count == 0, ERROR_INVALID_SIZE);
-  cpu_fence *fence = fence_handle == NULL ? NULL : cpu_fence_cast(fence_handle);
-  CPU_REFUSE_IF(fence_handle != NULL && (fence == NULL || fence->queue != queue), ERROR_INVALID_SYNCHRONIZATION_OBJECT);
-  ze_result_t result = cpu_lists_check(queue->context, queue->device, queue->ordinal, count, lists, false);
-  if (result != ZE_RESULT_SUCCESS) return result;
-  pthread_mutex_lock(&queue->submitting);
-  for (uint32_t i = 0; i < count && result == ZE_RESULT_SUCCESS; i++)
-    result = cpu_submit_list(queue, &queue->fifo, cpu_list_cast(lists[i]));
-  if (result == ZE_RESULT_SUCCESS && fence != NULL) result = push_fence(queue, fence);
-  pthread_mutex_unlock(&queue->submitting);
-  cpu_engine_ring(queue->fifo.engine);
-  return result == ZE_RESULT_SUCCESS && queue->synchronous ? cpu_fifo_wait(&queue->fifo, CPU_NEVER) : result;
+  CPU_REFUSE_IF(desc == NULL || out == NULL, ERROR_INVALID_NULL_POINTER);
+  CPU_REFUSE_IF(desc->flags > 0x1, ERROR_INVALID_ENUMERATION);
+  cpu_fence *fence = cpu_new(CPU_FENCE);
+  CPU_REFUSE_IF(fence == NULL, ERROR_OUT_OF_HOST_MEMORY);
+  fence->queue = queue;
+  fence->fences = &queue->fences;
+  fence->serial = queue->fifo.serial;
+  atomic_store(&fence->latch.set, (desc->flags & ZE_FENCE_FLAG_SIGNALED) != 0);
+  atomic_fetch_add(&queue->fences, 1);
+  *out = (ze_fence_handle_t)fence;
+  return ZE_RESULT_SUCCESS;
 }
 
 CPU_EXPORT ze_result_t zeCommandQueueSynchronize(ze_command_queue_handle_t handle, uint64_t timeout) {
   CPU_ENTER();
   cpu_queue *queue = cpu_queue_cast(handle);
   return queue == NULL ? CPU_REFUSED(ERROR_INVALID_NULL_HANDLE, NULL) : cpu_fifo_wait(&queue->fifo, timeout);
+}
+
+/* Waits for what every queue was given by now: others may go on submitting. Rarely called, and for long waits: so it
+ * looks now and then, and costs commands next to nothing. */
+CPU_EXPORT ze_result_t zeDeviceSynchronize(ze_device_handle_t handle) {
+  CPU_ENTER();
+  cpu_device *device = cpu_device_cast(handle);
+  CPU_REFUSE_IF(device == NULL, ERROR_INVALID_NULL_HANDLE);
+  for (int i = 0; i < CPU_GROUPS_MAX * CPU_QUEUES_MAX; i++) {
+    cpu_engine *engine = atomic_load(&device->engines[i / CPU_QUEUES_MAX][i % CPU_QUEUES_MAX]);
+    if (engine == NULL) continue;
+    uint64_t last = cpu_engine_last(engine);
+    while (!cpu_engine_reached(engine, last)) nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+  }
+  cpu_cache_flush();
+  return ZE_RESULT_SUCCESS;
 }
 
 CPU_EXPORT ze_result_t zeCommandQueueGetOrdinal(ze_command_queue_handle_t handle, uint32_t *ordinal) {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* submit.c: from a program's command to one in a fifo. */
+/* submit.c: from a program's command, or a closed list of them, to those in a fifo. */
 #include "lists/submit.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/gate.h"
-#include "graphs/capture.h"
-#include "memory/usm.h"
+#include "graphs/mutation.h"
+#include "lists/queue.h"
 #include "simulate/quirk.h"
 #include "sync/failure.h"
 
@@ -44,6 +44,23 @@ ze_result_t cpu_submit(cpu_fifo *fifo, cpu_command *command) {
   return result;
 }
 
+cpu_fifo *cpu_list_place(const cpu_list *list) {
+  cpu_queue *queue = cpu_cast(list->place, CPU_QUEUE);
+  cpu_list *other = cpu_cast(list->place, CPU_LIST);
+  cpu_fifo *fifo = queue != NULL ? &queue->fifo : other != NULL ? &other->fifo : NULL;
+  return fifo != NULL && fifo->serial == list->serial ? fifo : NULL;
+}
+
+bool cpu_list_is_closed(const cpu_list *list) {
+  return list->closed && (list->mutations == NULL || !list->mutations->updated);
+}
+
+bool cpu_list_is_busy(cpu_list *list) {
+  if (list->immediate) return !cpu_fifo_reached(&list->fifo, cpu_fifo_last(&list->fifo));
+  cpu_fifo *fifo = cpu_list_place(list);
+  return fifo != NULL && !cpu_fifo_reached(fifo, list->last);
+}
+
 /* Real drivers write into a list when it is executed: its last execution must be over. */
 static ze_result_t check_idle(uint32_t count, ze_command_list_handle_t *lists) {
   if (cpu_knobs.executes_running) return ZE_RESULT_SUCCESS;
@@ -60,7 +77,7 @@ static ze_result_t check_idle(uint32_t count, ze_command_list_handle_t *lists) {
 
 ze_result_t cpu_lists_check(const cpu_context *context, const cpu_device *device, uint32_t ordinal, uint32_t count,
                             ze_command_list_handle_t *lists, bool recorded) {
-  CPU_REFUSE_IF(CPU_UNLIKELY(cpu_usm_is_over(device)), ERROR_OUT_OF_DEVICE_MEMORY);
+  CPU_REFUSE_IF(CPU_UNLIKELY(cpu_device_is_over(device)), ERROR_OUT_OF_DEVICE_MEMORY);
   for (uint32_t i = 0; i < count; i++) {
     const cpu_list *list = cpu_list_cast(lists[i]);
     CPU_REFUSE_IF(list == NULL, ERROR_INVALID_NULL_HANDLE);
@@ -98,39 +115,31 @@ ze_result_t cpu_submit_list(void *place, cpu_fifo *fifo, cpu_list *list) {
   return ZE_RESULT_SUCCESS;
 }
 
-/* The waits come first, as a command of their own; the signal is a barrier's, after all the lists. */
-static ze_result_t append_lists(ze_command_list_handle_t handle, uint32_t count, ze_command_list_handle_t *lists,
-                                ze_event_handle_t signal, uint32_t wait_count, ze_event_handle_t *waits) {
-  cpu_list *list = cpu_list_cast(handle);
-  CPU_REFUSE_IF(list == NULL, ERROR_INVALID_NULL_HANDLE);
+static ze_result_t push_fence(cpu_queue *queue, cpu_fence *fence) {
+  cpu_command end = {.op = CPU_OP_NONE, .barrier = true, .fence = fence};
+  atomic_fetch_add(&fence->users, 1);
+  ze_result_t result = cpu_fifo_push(&queue->fifo, &end);
+  if (result != ZE_RESULT_SUCCESS) atomic_fetch_sub(&fence->users, 1);
+  return result;
+}
+
+CPU_EXPORT ze_result_t zeCommandQueueExecuteCommandLists(ze_command_queue_handle_t handle, uint32_t count,
+                                                         ze_command_list_handle_t *lists,
+                                                         ze_fence_handle_t fence_handle) {
+  CPU_ENTER();
+  cpu_queue *queue = cpu_queue_cast(handle);
+  CPU_REFUSE_IF(queue == NULL, ERROR_INVALID_NULL_HANDLE);
   CPU_REFUSE_IF(lists == NULL, ERROR_INVALID_NULL_POINTER);
-  CPU_REFUSE_IF(!list->immediate, ERROR_INVALID_COMMAND_LIST_TYPE);
-  ze_result_t result = cpu_list_check(list, signal, wait_count, waits);
-  if (result == ZE_RESULT_SUCCESS)
-    result = cpu_lists_check(list->context, list->device, list->ordinal, count, lists, cpu_capture_has(list));
-  cpu_command begin = {.op = CPU_OP_NONE}, end = {.op = CPU_OP_NONE, .barrier = signal != NULL};
-  if (result == ZE_RESULT_SUCCESS && wait_count != 0) result = cpu_list_append(list, &begin, NULL, wait_count, waits);
-  for (uint32_t i = 0; i < count && result == ZE_RESULT_SUCCESS; i++) {
-    cpu_list *closed = cpu_list_cast(lists[i]);
-    bool captured = cpu_capture_any();
-    if (captured) result = cpu_capture_list(list, closed, &captured);
-    if (result == ZE_RESULT_SUCCESS && !captured) result = cpu_submit_list(list, &list->fifo, closed);
-  }
-  return result == ZE_RESULT_SUCCESS ? cpu_list_append(list, &end, signal, 0, NULL) : result;
-}
-
-CPU_EXPORT ze_result_t zeCommandListImmediateAppendCommandListsExp(ze_command_list_handle_t list, uint32_t count,
-                                                                   ze_command_list_handle_t *lists,
-                                                                   ze_event_handle_t signal, uint32_t wait_count,
-                                                                   ze_event_handle_t *waits) {
-  CPU_ENTER();
-  return append_lists(list, count, lists, signal, wait_count, waits);
-}
-
-CPU_EXPORT ze_result_t zeCommandListImmediateAppendCommandListsWithParameters(
-    ze_command_list_handle_t list, uint32_t count, ze_command_list_handle_t *lists, const void *next,
-    ze_event_handle_t signal, uint32_t wait_count, ze_event_handle_t *waits) {
-  CPU_ENTER();
-  CPU_REFUSE_IF(next != NULL, ERROR_UNSUPPORTED_FEATURE);
-  return append_lists(list, count, lists, signal, wait_count, waits);
+  CPU_REFUSE_IF(count == 0, ERROR_INVALID_SIZE);
+  cpu_fence *fence = fence_handle == NULL ? NULL : cpu_fence_cast(fence_handle);
+  CPU_REFUSE_IF(fence_handle != NULL && (fence == NULL || fence->queue != queue), ERROR_INVALID_SYNCHRONIZATION_OBJECT);
+  ze_result_t result = cpu_lists_check(queue->context, queue->device, queue->ordinal, count, lists, false);
+  if (result != ZE_RESULT_SUCCESS) return result;
+  pthread_mutex_lock(&queue->submitting);
+  for (uint32_t i = 0; i < count && result == ZE_RESULT_SUCCESS; i++)
+    result = cpu_submit_list(queue, &queue->fifo, cpu_list_cast(lists[i]));
+  if (result == ZE_RESULT_SUCCESS && fence != NULL) result = push_fence(queue, fence);
+  pthread_mutex_unlock(&queue->submitting);
+  cpu_engine_ring(queue->fifo.engine);
+  return result == ZE_RESULT_SUCCESS && queue->synchronous ? cpu_fifo_wait(&queue->fifo, CPU_NEVER) : result;
 }

@@ -7,27 +7,27 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "memory/usm.h"
-#include "simulate/quirk.h"
+#include "base/clock.h"
+#include "memory/heap.h"
 
 enum { LATE = 500000000, CAPACITY = 16 << 20 }; /* nanoseconds; bytes, as many as a large cache has */
 
-typedef struct line {
-  struct line *next; /* written before this one */
+struct cpu_cache_line {
+  struct cpu_cache_line *next; /* written before this one */
   char *target;
   size_t size;
-  char written[];
-} line;
+  char bytes[]; /* that the target had, while the line is open; then those that were written */
+};
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static line *newest;
+static cpu_cache_line *newest;
 static _Atomic uint64_t due = CPU_NEVER;
 
 /* With the lock held: the oldest first, as they may overlap. */
-static void write_back(line *l) {
+static void write_back(cpu_cache_line *l) {
   if (l == NULL) return;
   write_back(l->next);
-  memcpy(l->target, l->written, l->size);
+  memcpy(l->target, l->bytes, l->size);
   free(l);
 }
 
@@ -42,33 +42,22 @@ void cpu_cache_flush(void) {
 
 uint64_t cpu_cache_due(void) { return atomic_load(&due); }
 
-/* What the command writes to memory that the driver allocated for the host; 0 bytes if it is somewhere else. */
-static size_t written(const cpu_command *c, char **target) {
-  size_t size = 0;
-  if (c->op == CPU_OP_COPY) *target = c->copy.target, size = c->copy.size;
-  if (c->op == CPU_OP_FILL) *target = c->fill.target, size = c->fill.size;
-  if (size == 0 || size > CAPACITY) return 0;
-  return cpu_heap_find(&cpu_host_heap, *target).block != NULL ? size : 0;
+cpu_cache_line *cpu_cache_open(void *target, size_t size) {
+  cpu_cache_flush(); /* the command may read what is held back */
+  if (size == 0 || size > CAPACITY || cpu_heap_find(&cpu_host_heap, target).block == NULL) return NULL;
+  cpu_cache_line *l = malloc(sizeof(*l) + size);
+  if (l == NULL) return NULL;
+  *l = (cpu_cache_line){.target = target, .size = size};
+  memcpy(l->bytes, target, size);
+  return l;
 }
 
-void cpu_cache_run(cpu_command *c) {
-  char *target = NULL;
-  size_t size = written(c, &target);
-  cpu_cache_flush(); /* the command may read what is held back */
-  line *l = size == 0 ? NULL : malloc(sizeof(*l) + size);
-  char *before = l == NULL ? NULL : malloc(size);
-  if (before == NULL) {
-    free(l);
-    cpu_command_run(c);
-    return;
+void cpu_cache_close(cpu_cache_line *l) {
+  for (size_t i = 0; i < l->size; i++) {
+    char written = l->target[i];
+    l->target[i] = l->bytes[i];
+    l->bytes[i] = written;
   }
-  memcpy(before, target, size);
-  cpu_command_run(c);
-  memcpy(l->written, target, size);
-  memcpy(target, before, size);
-  free(before);
-  l->target = target;
-  l->size = size;
   pthread_mutex_lock(&lock);
   l->next = newest;
   newest = l;

@@ -7,10 +7,14 @@
 #ifndef L0RT_CPU_CACHE_H
 #define L0RT_CPU_CACHE_H
 
-#include "lists/command.h"
+#include <stddef.h>
+#include <stdint.h>
 
-/* Runs a command; what it wrote to host memory may be held back. */
-void cpu_cache_run(cpu_command *command);
+/* Around a command that writes so many bytes: what it writes is held back if the line that opens is closed. NULL: it is
+ * no memory that the driver allocated for the host, or none is left for the line. */
+typedef struct cpu_cache_line cpu_cache_line;
+cpu_cache_line *cpu_cache_open(void *target, size_t size);
+void cpu_cache_close(cpu_cache_line *line);
 
 /* Lets the host see everything. */
 void cpu_cache_flush(void);

@@ -14,6 +14,9 @@ enum {
   HUGE = 4 << 20,      /* blocks from this size on ask for huge pages */
 };
 
+cpu_heap cpu_device_heap = {.lock = PTHREAD_MUTEX_INITIALIZER};
+cpu_heap cpu_host_heap = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
 static uintptr_t map(size_t size, int protection, int flags, int fd) {
   void *range = mmap(NULL, size, protection, flags | MAP_NORESERVE, fd, 0);
   return range == MAP_FAILED ? 0 : (uintptr_t)range;

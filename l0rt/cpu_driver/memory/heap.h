@@ -49,6 +49,9 @@ typedef struct {
   cpu_heap_class classes[CPU_CLASSES];
 } cpu_heap;
 
+extern cpu_heap cpu_device_heap; /* a heap of its own, so that it can be hidden from the host */
+extern cpu_heap cpu_host_heap;   /* host and shared memory */
+
 typedef struct {
   cpu_block *block; /* NULL: no such block */
   uintptr_t base;

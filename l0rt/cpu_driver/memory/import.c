@@ -9,7 +9,7 @@
 
 #include "base/driver.h"
 #include "base/gate.h"
-#include "memory/usm.h"
+#include "memory/heap.h"
 #include "simulate/quirk.h"
 
 enum { MOST_CACHED = 256 << 20 }; /* bytes */

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/gate.h"
-#include "lists/engine.h"
+#include "lists/work.h"
 #include "memory/reservation.h"
 #include "memory/share.h"
 #include "memory/usm.h"
@@ -63,10 +63,10 @@ CPU_EXPORT ze_result_t zePhysicalMemCreate(ze_context_handle_t context_handle, z
   if (desc->size > CPU_VIRTUAL_MAX)
     return on_host ? CPU_REFUSED(ERROR_OUT_OF_HOST_MEMORY, NULL) : CPU_REFUSED(ERROR_OUT_OF_DEVICE_MEMORY, NULL);
   bool charged = !on_host && !cpu_has_quirk(CPU_QUIRK_NO_VM_BIND);
-  CPU_REFUSE_IF(charged && !cpu_usm_charge(device, desc->size), ERROR_OUT_OF_DEVICE_MEMORY);
+  CPU_REFUSE_IF(charged && !cpu_device_charge(device, desc->size), ERROR_OUT_OF_DEVICE_MEMORY);
   cpu_physical *physical = cpu_new(CPU_PHYSICAL);
   if (physical == NULL) {
-    if (charged) cpu_usm_refund(device, desc->size);
+    if (charged) cpu_device_refund(device, desc->size);
     return on_host ? CPU_REFUSED(ERROR_OUT_OF_HOST_MEMORY, NULL) : CPU_REFUSED(ERROR_OUT_OF_DEVICE_MEMORY, NULL);
   }
   physical->context = context;
@@ -119,7 +119,7 @@ bool cpu_physical_share(cpu_physical *physical) {
 static void end(cpu_physical *physical) {
   leave_file(physical);
   if (physical->file != 0) close(physical->file);
-  if (physical->charged) cpu_usm_refund(physical->device, physical->size);
+  if (physical->charged) cpu_device_refund(physical->device, physical->size);
   if (physical->listed) {
     atomic_fetch_sub(&physical->device->listed, physical->size);
     atomic_fetch_sub(&physical->device->pieces, 1);

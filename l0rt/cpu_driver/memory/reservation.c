@@ -9,9 +9,10 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include "base/clock.h"
 #include "base/gate.h"
-#include "lists/engine.h"
-#include "memory/usm.h"
+#include "lists/work.h"
+#include "memory/heap.h"
 #include "simulate/latency.h"
 #include "simulate/quirk.h"
 

@@ -8,39 +8,17 @@
 
 #include "base/gate.h"
 #include "base/invariant.h"
-#include "lists/engine.h"
+#include "lists/work.h"
 #include "memory/cache.h"
 #include "memory/import.h"
-#include "memory/reservation.h"
 #include "simulate/fault.h"
 #include "simulate/latency.h"
 #include "simulate/profile.h"
 #include "simulate/quirk.h"
 
-cpu_heap cpu_device_heap = {.lock = PTHREAD_MUTEX_INITIALIZER};
-cpu_heap cpu_host_heap = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
 static _Atomic uint32_t deferred; /* blocks that wait for the device before they go */
 
 static size_t charged(size_t size) { return (size + CPU_PAGE - 1) & ~(size_t)(CPU_PAGE - 1); }
-
-bool cpu_usm_is_over(const cpu_device *device) {
-  return cpu_has_quirk(CPU_QUIRK_NO_VM_BIND) &&
-         atomic_load(&device->used) + atomic_load(&device->listed) > cpu_knobs.memory;
-}
-
-bool cpu_usm_charge(cpu_device *device, size_t size) {
-  uint64_t used = atomic_fetch_add(&device->used, size) + size;
-  if (size <= cpu_knobs.memory && used <= cpu_knobs.memory) return true;
-  atomic_fetch_sub(&device->used, size);
-  return false;
-}
-
-void cpu_usm_refund(cpu_device *device, size_t size) {
-  uint64_t used = atomic_fetch_sub(&device->used, size);
-  CPU_INVARIANT(used >= size);
-  (void)used;
-}
 
 static cpu_heap *heap_of(const cpu_block *block) {
   return block->type == ZE_MEMORY_TYPE_DEVICE ? &cpu_device_heap : &cpu_host_heap;
@@ -92,7 +70,7 @@ bool cpu_usm_end(cpu_found found, uint32_t state) {
     close(found.block->file);
   }
   if (found.block->device != NULL && !found.block->imported) {
-    cpu_usm_refund(found.block->device, charged(found.block->size));
+    cpu_device_refund(found.block->device, charged(found.block->size));
     atomic_fetch_sub(&found.block->device->pieces, 1);
     cpu_latency(CPU_COST_FREE, 1);
   }
@@ -123,10 +101,10 @@ static void end_if_of_context(cpu_heap *heap, cpu_found found, void *context) {
   cpu_usm_end(found, CPU_BLOCK_LIVE);
 }
 
-void cpu_usm_free_all(cpu_context *context) {
+void cpu_usm_free_all(const cpu_context *context) {
   cpu_ranges_end(context);
-  cpu_heap_each(&cpu_device_heap, end_if_of_context, context);
-  cpu_heap_each(&cpu_host_heap, end_if_of_context, context);
+  cpu_heap_each(&cpu_device_heap, end_if_of_context, (void *)context);
+  cpu_heap_each(&cpu_host_heap, end_if_of_context, (void *)context);
 }
 
 static ze_result_t check_host_flags(ze_host_mem_alloc_flags_t flags) {
@@ -194,10 +172,11 @@ static ze_result_t allocate(cpu_context *context, cpu_device *device, ze_memory_
   ze_result_t full = device != NULL ? ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY : ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
   cpu_fault fault = cpu_fault_any() ? cpu_fault_take() : CPU_FAULT_NONE;
   retry_deferred();
-  if (device != NULL && (charged(size) < size || !cpu_usm_charge(device, charged(size)))) return cpu_refuse(full, NULL);
+  if (device != NULL && (charged(size) < size || !cpu_device_charge(device, charged(size))))
+    return cpu_refuse(full, NULL);
   cpu_found found = cpu_usm_add(context, device, type, size, alignment);
   if (found.block == NULL) {
-    if (device != NULL) cpu_usm_refund(device, charged(size));
+    if (device != NULL) cpu_device_refund(device, charged(size));
     return cpu_refuse(full, NULL);
   }
   found.block->bad = fault == CPU_FAULT_LATE_OOM;

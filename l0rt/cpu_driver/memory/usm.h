@@ -6,9 +6,6 @@
 #include "memory/heap.h"
 #include "memory/reservation.h"
 
-extern cpu_heap cpu_device_heap; /* a heap of its own, so that it can be hidden from the host */
-extern cpu_heap cpu_host_heap;   /* host and shared memory */
-
 /* The live allocation that contains a pointer; block NULL if there is none. */
 cpu_found cpu_usm_find(const void *pointer);
 
@@ -31,21 +28,11 @@ cpu_found cpu_usm_find_own(const cpu_context *context, const void *pointer);
 /* Which of a kernel's indirect accesses reach what a context has allocated or imported there; 0: none. */
 ze_kernel_indirect_access_flags_t cpu_usm_access(const cpu_context *context, const void *pointer);
 
-/* Are ranges of mapped memory shared by one handle? Since 1.18, so by no build of Intel's driver that is simulated. */
-bool cpu_ranges_are_shared(void);
-
 /* Ends the handles of ranges that a context has made. */
 void cpu_ranges_end(const cpu_context *context);
 
 /* Frees all that is left of a context. */
-void cpu_usm_free_all(cpu_context *context);
-
-/* Takes bytes of a device's memory, or returns that there are none left; gives them back. */
-bool cpu_usm_charge(cpu_device *device, size_t size);
-void cpu_usm_refund(cpu_device *device, size_t size);
-
-/* Without VM_BIND: is more listed for the device's next submission than it has memory? */
-bool cpu_usm_is_over(const cpu_device *device);
+void cpu_usm_free_all(const cpu_context *context);
 
 /* Where an engine finds what a pointer points to. */
 static inline char *cpu_usm_engine_view(const void *pointer) {

@@ -3,8 +3,9 @@
  * so that the others pay nothing for the possibility. */
 #include <unistd.h>
 
+#include "base/driver.h"
 #include "base/gate.h"
-#include "lists/engine.h"
+#include "lists/work.h"
 #include "memory/reservation.h"
 #include "memory/share.h"
 #include "memory/usm.h"
@@ -73,7 +74,7 @@ CPU_EXPORT ze_result_t zeMemGetIpcHandleWithProperties(ze_context_handle_t conte
   if (range == NULL) return get_handle(context, pointer, ipc);
   CPU_REFUSE_IF(cpu_context_cast(context) == NULL, ERROR_INVALID_NULL_HANDLE);
   CPU_REFUSE_IF(pointer == NULL || ipc == NULL, ERROR_INVALID_NULL_POINTER);
-  CPU_REFUSE_IF(!cpu_ranges_are_shared(), ERROR_UNSUPPORTED_FEATURE);
+  CPU_REFUSE_IF(!cpu_driver_shares_ranges(), ERROR_UNSUPPORTED_FEATURE);
   return cpu_range_export(cpu_context_cast(context), pointer, range->size, ipc);
 }
 

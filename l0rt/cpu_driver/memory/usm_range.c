@@ -30,8 +30,6 @@ typedef struct range {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static range *ranges;
 
-bool cpu_ranges_are_shared(void) { return !cpu_knobs.neo_22_43 && cpu_knobs.build == NULL; }
-
 static void end(range *r) {
   close(r->file);
   free(r);

@@ -7,8 +7,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "simulate/latency.h"
-#include "simulate/quirk.h"
+#include "base/knobs.h"
 
 #define GIB ((uint64_t)1 << 30)
 
@@ -104,10 +103,9 @@ bool cpu_profile_read(const char *text) {
   if (cpu_knobs.device == NULL) return !cpu_knobs.timing;
   if (cpu_knobs.neo_22_43) return false;
   if (cpu_knobs.build == NULL) cpu_knobs.build = &builds[NEWEST];
+  cpu_knobs.groups = *cpu_knobs.device->groups;
   cpu_knobs.memory = cpu_knobs.device->memory;
   cpu_knobs.timestamp_bits = cpu_knobs.device->timestamp_bits;
   cpu_knobs.timestamp_hz = cpu_knobs.device->timestamp_hz;
-  cpu_quirks_of_profile();
-  if (cpu_knobs.timing) cpu_latency_of_profile();
   return true;
 }

@@ -6,8 +6,7 @@
 
 #include "base/gate.h"
 #include "base/invariant.h"
-#include "graphs/capture.h"
-#include "lists/engine.h"
+#include "lists/work.h"
 #include "memory/cache.h"
 #include "simulate/latency.h"
 #include "simulate/profile.h"
@@ -154,7 +153,7 @@ CPU_EXPORT ze_result_t zeEventHostSynchronize(ze_event_handle_t handle, uint64_t
   CPU_ENTER();
   cpu_event *event = cpu_event_cast(handle);
   CPU_REFUSE_IF(event == NULL, ERROR_INVALID_NULL_HANDLE);
-  CPU_REFUSE_IF(cpu_capture_names(event, false), ERROR_GRAPH_CAPTURE_UNSUPPORTED);
+  CPU_REFUSE_IF(cpu_event_is_captured(event, false), ERROR_GRAPH_CAPTURE_UNSUPPORTED);
   cpu_event *point = cpu_event_take(event);
   bool raced = is_asked_by_two(event);
   ze_result_t result = point == NULL ? ZE_RESULT_SUCCESS : wait(event, point, timeout);
@@ -167,7 +166,7 @@ CPU_EXPORT ze_result_t zeEventQueryStatus(ze_event_handle_t handle) {
   CPU_ENTER();
   cpu_event *event = cpu_event_cast(handle);
   CPU_REFUSE_IF(event == NULL, ERROR_INVALID_NULL_HANDLE);
-  CPU_REFUSE_IF(cpu_capture_names(event, true), ERROR_GRAPH_CAPTURE_UNSUPPORTED);
+  CPU_REFUSE_IF(cpu_event_is_captured(event, true), ERROR_GRAPH_CAPTURE_UNSUPPORTED);
   cpu_event *point = cpu_event_take(event);
   bool raced = is_asked_by_two(event);
   bool set = point == NULL || cpu_latch_is_set(&point->state->latch);

@@ -76,7 +76,8 @@ void cpu_event_set_point(cpu_event *event, cpu_event *point);
 /* Reads a shared event for an engine that is about to sleep on it. */
 bool cpu_event_watch(cpu_event *event);
 
-/* Hands the fifos that wait for it to their engines, which are to be rung for then: were there any? */
+/* Hands the fifos that wait for it to their engines, which are to be rung for then: were there any? lists/engine.c does
+ * it. */
 bool cpu_event_stir(cpu_event *event);
 
 /* Sets the event; wakes nobody. The answer says who is to be woken, by cpu_event_wake, once no lock is held:
@@ -87,6 +88,10 @@ typedef struct {
 } cpu_event_wakes;
 cpu_event_wakes cpu_event_raise(cpu_event *event);
 void cpu_event_wake(cpu_event *event, cpu_event_wakes wakes);
+
+/* Was it last signalled by a list in capture mode, and does `internal` ask for an event that no other list may use?
+ * graphs/capture.c answers. */
+bool cpu_event_is_captured(const cpu_event *event, bool internal);
 
 /* What zeEventQueryKernelTimestamp says of it. */
 ze_kernel_timestamp_result_t cpu_event_timestamps(cpu_event *event);

@@ -5,8 +5,9 @@
 
 #include "base/gate.h"
 #include "base/knobs.h"
-#include "lists/engine.h"
+#include "lists/work.h"
 #include "memory/share.h"
+#include "sync/event.h"
 
 static cpu_event_pool *pool_cast(ze_event_pool_handle_t handle) { return cpu_cast(handle, CPU_EVENT_POOL); }
 

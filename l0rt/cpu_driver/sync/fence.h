@@ -6,11 +6,11 @@
 #include "base/object.h"
 #include "sync/latch.h"
 
-struct cpu_queue;
-
 typedef struct {
   cpu_object base;
-  struct cpu_queue *queue; /* borrowed: a queue with fences can't be destroyed */
+  const void *queue;        /* borrowed: a queue with fences can't be destroyed; */
+  _Atomic uint32_t *fences; /* their number there, */
+  uint64_t serial;          /* and its fifo's */
   cpu_latch latch;
   _Atomic uint32_t users; /* submissions under way that will signal it */
 } cpu_fence;

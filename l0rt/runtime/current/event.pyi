@@ -2,6 +2,8 @@
 from collections.abc import Generator
 from typing import Any, Literal
 
+from typing_extensions import Self
+
 from l0rt.runtime.current.stream import Stream
 from l0rt.runtime.streams.naming import _Device
 from l0rt.runtime.streams.naming import device as _device
@@ -16,7 +18,7 @@ class Event:
         enable_timing: bool = False,
         blocking: bool = False,
         interprocess: bool = False,
-    ) -> Event: ...
+    ) -> Self: ...
     def record(self, stream: Stream | None = None) -> None: ...
     def wait(self, stream: Stream | None = None) -> None: ...
     def query(self) -> bool: ...

@@ -5,11 +5,19 @@
 One object serves any number of with blocks, nested and on several threads: each block restores what it found itself.
 """
 
+from __future__ import annotations
+
 from l0rt.runtime.current.guard import Blocks, DeviceBlock, StreamBlock
 from l0rt.runtime.current.stream import Stream
 from l0rt.runtime.current.thread import Guard
 from l0rt.runtime.streams import naming
 from l0rt.runtime.streams.naming import existing_index, index_in
+
+TYPE_CHECKING = False  # type checkers take it for true
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from l0rt.runtime.streams.naming import _Device
 
 
 def _interface_of(stream):
@@ -41,23 +49,23 @@ class DeviceGuard(Guard):
 
     _make = DeviceBlock
 
-    def __init__(self, device):
+    def __init__(self, device: _Device) -> None:
         self._device = device
 
     def _begin(self, block):
         _make_current(block, self._device)
 
     @property
-    def original_device(self):
+    def original_device(self) -> int | None:
         """The index that was current when this thread's innermost block began."""
         return self._block.original
 
     @property
-    def current_device(self):
+    def current_device(self) -> int | None:
         """The index that the block has made current."""
         return self._block.current
 
-    def set_index(self, device):
+    def set_index(self, device: _Device) -> None:
         """Make another device current; the block's end still restores the original.
 
         Parameters
@@ -67,7 +75,7 @@ class DeviceGuard(Guard):
         """
         _make_current(self._block, device)
 
-    def reset_device(self, device=None):
+    def reset_device(self, device: _Device = None) -> None:
         """Go back to the original device, or on to ``device``.
 
         Parameters
@@ -94,7 +102,7 @@ class OptionalDeviceGuard(DeviceGuard):
     The members and their meaning are those of ``c10::OptionalDeviceGuard`` in torch.
     """
 
-    def __init__(self, device=None):
+    def __init__(self, device: _Device = None) -> None:
         super().__init__(device)
 
     def _begin(self, block):
@@ -111,7 +119,7 @@ class OptionalDeviceGuard(DeviceGuard):
         """
         super().set_index(device)
 
-    def reset(self):
+    def reset(self) -> None:
         """Restore the original device and be empty."""
         self._block.reset()
 
@@ -131,33 +139,33 @@ class StreamGuard(Guard):
 
     _make = StreamBlock
 
-    def __init__(self, stream):
+    def __init__(self, stream: Stream) -> None:
         self._stream = _checked(stream)
 
     def _begin(self, block):
         block.reset_stream(_interface_of(self._stream), self._stream)
 
     @property
-    def original_device(self):
+    def original_device(self) -> int | None:
         """The index of the device that was current when the block began."""
         return self._block.original_device
 
     @property
-    def original_stream(self):
+    def original_stream(self) -> Stream | None:
         """The stream that was current when the block began: on the original device."""
         return self._block.original_stream
 
     @property
-    def current_stream(self):
+    def current_stream(self) -> Stream | None:
         """The stream that the block has made current."""
         return self._block.current_stream
 
     @property
-    def current_device(self):
+    def current_device(self) -> int | None:
         """The index of that stream's device."""
-        return self.current_stream.device_index
+        return self._block.current_stream.device_index
 
-    def reset_stream(self, stream):
+    def reset_stream(self, stream: Stream) -> None:
         """Make another stream and its device current; on the device left behind, the original stream.
 
         Parameters
@@ -181,7 +189,7 @@ class OptionalStreamGuard(StreamGuard):
     The members and their meaning are those of ``c10::OptionalStreamGuard`` in torch.
     """
 
-    def __init__(self, stream=None):
+    def __init__(self, stream: Stream | None = None) -> None:
         self._stream = None if stream is None else _checked(stream)
 
     def _begin(self, block):
@@ -208,7 +216,7 @@ class OptionalStreamGuard(StreamGuard):
         """
         super().reset_stream(stream)
 
-    def reset(self):
+    def reset(self) -> None:
         """Restore the originals and be empty."""
         self._block.reset()
 
@@ -228,20 +236,20 @@ class MultiStreamGuard(Guard):
 
     _make = Blocks
 
-    def __init__(self, streams):
+    def __init__(self, streams: Iterable[Stream]) -> None:
         if not hasattr(streams, "__iter__"):
             raise TypeError(f"expected several Streams, got {type(streams).__name__}")
         self._streams = [_checked(stream) for stream in streams]
 
     def _begin(self, block):
-        by_interface = {}
+        by_interface: dict = {}
         for stream in self._streams:
             by_interface.setdefault(_interface_of(stream), []).append(stream)
         for interface, streams in by_interface.items():
             block.add(interface, streams)
 
     @property
-    def original_streams(self):
+    def original_streams(self) -> list[Stream]:
         """The streams that were current, one for each device."""
         return [stream for block in self._block.entered for stream in block.original_streams]
 

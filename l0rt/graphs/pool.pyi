@@ -1,9 +1,0 @@
-# SPDX-License-Identifier: Apache-2.0
-from l0rt.runtime.memory.pools import MemPool
-
-class PoolHandle(tuple[int, int]):
-    pool: MemPool
-
-def graph_pool_handle() -> tuple[int, int]: ...
-def handle_of(pool: MemPool) -> PoolHandle: ...
-def pool_named(handle: tuple[int, int] | MemPool | None) -> MemPool: ...

@@ -1,6 +1,0 @@
-# SPDX-License-Identifier: Apache-2.0
-from l0rt.interface import XpuInterface
-
-class TorchXpuInterface(XpuInterface): ...
-
-def register() -> type[TorchXpuInterface]: ...
