@@ -57,6 +57,7 @@ QUIRKS = (
     "raw_memory_handles",
     "early_graphs",
     "unjoined_captures",
+    "listed_symbols",
     "fast_link",
 )
 PAGE = "docs/settings.md"

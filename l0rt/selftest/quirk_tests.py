@@ -5,7 +5,9 @@ import ctypes
 import mmap
 import threading
 import time
+from importlib.resources import files
 
+from l0rt.launch.spirv import Spirv
 from l0rt.runtime.streams import devices
 from l0rt.selftest.capabilities import other_process
 from l0rt.selftest.driver import (
@@ -276,6 +278,13 @@ def cached_imports(ground):
     return verdict(again, "the allocation is the imported memory" if again else "the allocation is other memory")
 
 
+def listed_symbols(ground):
+    """Q15: a module with constants, which have symbols."""
+    code = (files("l0rt.launch") / "random.spv").read_bytes()
+    more = set(ground.driver.kernel_names(code)) - Spirv(code).kernels.keys()
+    return verdict(more, f"one more than the code: {', '.join(more)}" if more else "the kernels of the code")
+
+
 def view_of(memory):
     """Return the address of a mapping."""
     exported = ctypes.c_char.from_buffer(memory)
@@ -433,4 +442,5 @@ ASK = {
     "Q12": unjoined_captures,
     "Q13": fast_link,
     "Q14": cached_imports,
+    "Q15": listed_symbols,
 }

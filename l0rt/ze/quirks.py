@@ -172,6 +172,14 @@ QUIRKS = (
         lambda d: True,
     ),
     Quirk(
+        "listed_symbols",
+        "a module with variables or exported functions lists one kernel more, which its code does not have",
+        "it is neither listed nor made",
+        "Intel's driver 26.27, run; no build that is known to be without it",
+        (),
+        lambda d: True,
+    ),
+    Quirk(
         "fast_link",
         "the link is several times faster than one thread copies",
         "up to three threads divide a host's copy of pageable memory",

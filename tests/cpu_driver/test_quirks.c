@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include "children.h"
+#include "modules.h"
 
 static bool planted; /* the defect that the test is about */
 
@@ -316,6 +317,24 @@ static void cached_imports(void) {
   finish("cached imports");
 }
 
+static void listed_symbols(void) {
+  begin();
+  ze_module_handle_t module = module_of("launch");
+  const char *names[64] = {"none"};
+  uint32_t most = 64, count = 0;
+  OK(zeModuleGetKernelNames(module, &count, NULL));
+  CHECK(count > 0 && count < most);
+  OK(zeModuleGetKernelNames(module, &most, names));
+  CHECK(most == count);
+  CHECK((strcmp(names[count - 1], "Intel_Symbol_Table_Void_Program") == 0) == planted);
+  most = count - 1;
+  names[most] = NULL;
+  OK(zeModuleGetKernelNames(module, &most, names));
+  CHECK(names[most] == NULL);
+  OK(zeModuleDestroy(module));
+  finish("listed symbols");
+}
+
 static void peer_counters(void) {
   setenv("L0RT_CPU_DEVICES", "2", 1);
   begin();
@@ -354,6 +373,7 @@ int main(void) {
       {"outlasting_waits", outlasting_waits, 0},
       {"single_device_imports", single_device_imports, 0},
       {"cached_imports", cached_imports, 0},
+      {"listed_symbols", listed_symbols, 0},
       {"peer_counters", peer_counters, SIGABRT},
   };
   for (size_t i = 0; i < sizeof(quirks) / sizeof(quirks[0]); i++) {

@@ -11,6 +11,7 @@
 #include "modules/build_log.h"
 #include "modules/native.h"
 #include "modules/spec_constant.h"
+#include "simulate/quirk.h"
 #include "sync/failure.h"
 
 /* Guards `programs` of all modules against those who look for an address in any of them. */
@@ -278,6 +279,10 @@ CPU_EXPORT ze_result_t zeModuleGetKernelNames(ze_module_handle_t handle, uint32_
   uint32_t n = 0;
   for (; (kernel = spirv_program_kernel_at(cpu_module_program(module), n)) != NULL; n++)
     if (names != NULL && n < *count) names[n] = spirv_kernel_look(kernel)->name;
+  if (cpu_has_quirk(CPU_QUIRK_LISTED_SYMBOLS)) {
+    if (names != NULL && n < *count) names[n] = "Intel_Symbol_Table_Void_Program";
+    n++;
+  }
   if (*count == 0 || *count > n) *count = n;
   return ZE_RESULT_SUCCESS;
 }
