@@ -29,6 +29,8 @@ ARCHITECTURES = (  # (first device id, last device id, architecture): ranges of 
     (0xE200, 0xE2FF, "battlemage"),
 )
 
+NEWER = ("lunar lake", "panther lake", "battlemage")  # Xe2 and Xe3: the driver compiles before it can do anything
+
 
 def architecture(vendor_id, device_id):
     """Return the architecture of a device of Intel's; None for another vendor's, and for one that is not listed."""

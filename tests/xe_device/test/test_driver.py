@@ -3,6 +3,9 @@
 
 import ctypes
 import os
+import re
+import sys
+from pathlib import Path
 
 import l0rt
 import l0rt.accelerator as acc
@@ -10,7 +13,8 @@ import numpy as np
 import pytest
 from l0rt import telemetry
 
-from helpers.process import run_python
+from helpers.process import run, run_python
+from helpers.rings import TESTS
 
 DEVICE = os.environ["XE_DEVICE"].partition(",")[0]
 VRAM = {"bmg": 12, "pvc": 48, "pvc2": 64, "dg2": 16}  # GiB of a tile
@@ -106,3 +110,33 @@ def test_requests_of_the_driver_can_be_counted():
     buffer.fill(1)
     acc.synchronize()
     assert library.xe_device_counter(numbers[b"gpu_command"]) > before
+
+
+WITHOUT = """
+mount --bind "$1" /etc/ld.so.cache
+for file in /usr/lib/x86_64-linux-gnu/libigc.so.*.*; do mount --bind /dev/null "$file"; done
+shift
+exec "$@"
+"""
+USES = """
+import l0rt
+try:
+    l0rt.Module({!r})
+except l0rt.L0Error as error:
+    print(error)
+"""
+
+
+def test_a_missing_compiler_is_named(tmp_path):
+    """From Xe2 on the driver ends the process without it, and l0rt says why before that."""
+    cache = Path("/etc/ld.so.cache").read_bytes()
+    (tmp_path / "cache").write_bytes(cache.replace(b"libigc.so", b"libabs.so"))
+    words = ["unshare", "--mount", "--propagation", "unchanged", "sh", "-ec", WITHOUT, "sh", tmp_path / "cache"]
+    words.append(sys.executable)
+    result = run([*words, "-c", USES.format(str(TESTS / "kernels/add.spv"))])
+    if DEVICE in ("bmg", "lnl", "ptl"):
+        assert result.returncode != 0, str(result)
+        assert re.search(r"RuntimeWarning: .* apt install libigc2$", result.stderr, re.MULTILINE), str(result)
+        assert '"code": "no_compiler"' in run([*words, "-m", "l0rt", "doctor", "--json"]).stdout
+    else:
+        assert "apt install libigc2" in result.stdout, str(result)
