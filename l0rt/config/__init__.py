@@ -58,6 +58,7 @@ QUIRKS = (
     "early_graphs",
     "unjoined_captures",
     "listed_symbols",
+    "fatal_enqueues",
     "fast_link",
 )
 PAGE = "docs/settings.md"

@@ -116,6 +116,8 @@ QUESTIONS = (
     _quirk(15, "listed_symbols", "Does a module list a kernel that its code does not have?",
            "the names of the kernels of random numbers, beside those in their SPIR-V",
            "Intel's driver 26.27, run"),
+    _quirk(16, "fatal_enqueues", "Does building a kernel that enqueues others end a process that handles SIGSEGV?",
+           "SPIR-V with one, and a handler", "Intel's compiler 2.40, run", dangerous=True),
     _trap(1, "Are optional functions missing?", "look each up in the library", subject="driver", executes=False),
     _trap(2, "Is the in-order flag accepted and ignored?", "bare in-order list: long fill, then a copy of its end",
           NEO, "driver", name="unordered_lists"),

@@ -2,7 +2,9 @@
 """Quirks of drivers: each asked of the bare driver, so that what l0rt does about one does not hide it."""
 
 import ctypes
+import faulthandler
 import mmap
+import os
 import threading
 import time
 from importlib.resources import files
@@ -285,6 +287,21 @@ def listed_symbols(ground):
     return verdict(more, f"one more than the code: {', '.join(more)}" if more else "the kernels of the code")
 
 
+def fatal_enqueues(ground):
+    """Q16: this process handles SIGSEGV meanwhile."""
+    code = (files("l0rt.selftest") / "enqueues.spv").read_bytes()
+    with open(os.devnull, "w") as nowhere:
+        faulthandler.enable(nowhere)
+        try:
+            ground.driver.kernel_names(code)
+            answer = "it is built"
+        except Refused as refused:
+            answer = str(refused)
+        finally:
+            faulthandler.disable()
+    return verdict(False, answer)
+
+
 def view_of(memory):
     """Return the address of a mapping."""
     exported = ctypes.c_char.from_buffer(memory)
@@ -443,4 +460,5 @@ ASK = {
     "Q13": fast_link,
     "Q14": cached_imports,
     "Q15": listed_symbols,
+    "Q16": fatal_enqueues,
 }

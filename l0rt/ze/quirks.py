@@ -182,6 +182,14 @@ QUIRKS = (
         lambda d: True,
     ),
     Quirk(
+        "fatal_enqueues",
+        "the compiler faults on kernels that enqueue others, which ends a process that handles SIGSEGV",
+        "such modules are refused unless they are trusted",
+        "Intel's compiler 2.40, run; no build that is known to support them",
+        (),
+        lambda d: True,
+    ),
+    Quirk(
         "fast_link",
         "the link is several times faster than one thread copies",
         "up to three threads divide a host's copy of pageable memory",

@@ -146,6 +146,19 @@ static void end(cpu_module *module) {
   cpu_context_let_go(context);
 }
 
+/* Intel's compiler faults, which ends a process that handles SIGSEGV. Capabilities are a module's first instructions. */
+static void refuse_enqueues(const input *in) {
+  enum { HEADER = 5, CAPABILITY = 2 << 16 | 17, DEVICE_ENQUEUE = 19 };
+  uint32_t words[2];
+  for (size_t at = HEADER * 4; in->size >= sizeof(words) && at <= in->size - sizeof(words); at += sizeof(words)) {
+    memcpy(words, in->bytes + at, sizeof(words));
+    if (words[0] != CAPABILITY) return;
+    if (words[1] != DEVICE_ENQUEUE) continue;
+    fprintf(stderr, "l0rt CPU driver: aborting: a module whose kernels enqueue others (fatal_enqueues)\n");
+    abort();
+  }
+}
+
 static ze_result_t create(cpu_context *context, cpu_device *device, const input *inputs, uint32_t count,
                           const char *flags, ze_module_format_t format, cpu_build_log *log, cpu_module **out) {
   cpu_module *module = cpu_new(CPU_MODULE);
@@ -154,6 +167,8 @@ static ze_result_t create(cpu_context *context, cpu_device *device, const input 
   module->context = context;
   module->device = device;
   cpu_source source = {.flags = flags == NULL ? "" : flags};
+  for (uint32_t i = 0; i < count && format == ZE_MODULE_FORMAT_IL_SPIRV; i++)
+    if (cpu_has_quirk(CPU_QUIRK_FATAL_ENQUEUES)) refuse_enqueues(&inputs[i]);
   ze_result_t result = take_inputs(inputs, count, format, log, &source);
   if (result == ZE_RESULT_SUCCESS) result = build(&source, log, module);
   cpu_source_free(&source);
