@@ -21,7 +21,6 @@ SUCCESS, NOT_READY = 0, 1
 OUT_OF_MEMORY = (0x70000002, 0x70000003, 0x78000009)
 
 
-
 class Handle(ctypes.Structure):
     """A handle for other processes: of memory, or of a pool of events."""
 
