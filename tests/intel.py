@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from helpers import covering, roots, xe_device
-from helpers.rings import FOLDERS, TESTS, verdict
+from helpers.rings import FOLDERS, RINGS, SIMULATED, TESTS, verdict
 
 LIMIT = 3600  # seconds of a ring
 
@@ -20,7 +20,7 @@ def chosen():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     names = [ring.name for ring in xe_device.RINGS]
     parser.add_argument("--rings", nargs="+", choices=names, default=names)
-    parser.add_argument("--covering", action="store_true", help="the covering set instead of every test")
+    parser.add_argument("--covering", action="store_true", help="the covering set and a twentieth of the files")
     parser.add_argument("--two", action="store_true", help="those of bmg, and another that turns with the commit")
     parser.add_argument("--processes", type=int, default=os.cpu_count(), help="that share a ring's tests")
     parser.add_argument("tests", nargs="*", help="files or tests instead of all", type=Path)
@@ -37,7 +37,8 @@ def run(ring, library, options):
     paths = [path.resolve() for path in options.tests] or [TESTS / name for name in FOLDERS]
     parts = [(paths, {})]
     if options.covering:
-        parts = [(covering.paths(0), {"L0RT_TEST_PART": 0})]
+        part = covering.part_of(len(RINGS) + len(SIMULATED) + xe_device.RINGS.index(ring))
+        parts = [(covering.paths(part), {"L0RT_TEST_PART": part})]
     if not options.tests and not ring.copies:
         parts.append(([TESTS / "xe_device" / "test"], {}))  # of the simulated devices themselves
     return [again(ring, library, options.processes, *part) for part in parts]

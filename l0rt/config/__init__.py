@@ -66,6 +66,8 @@ QUIRKS = (
     "raw_memory_handles",
     "early_graphs",
     "unjoined_captures",
+    "listed_symbols",
+    "fatal_enqueues",
     "fast_link",
 )
 PAGE: str = "docs/settings.md"

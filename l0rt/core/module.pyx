@@ -15,6 +15,7 @@ from l0rt.ze.status cimport CHECK, DROP
 from l0rt.ze.table cimport ze
 
 from l0rt.errors import ModuleBuildError
+from l0rt.ze.obstacles import no_compiler
 from l0rt.ze.status import error_of
 
 
@@ -85,6 +86,9 @@ cdef class Module:
         with nogil:
             r = ze.zeModuleCreate(context._h, device._h, &desc, &self._h, &log)
         text = taken_log(log)
+        if r == ZE_RESULT_ERROR_DEPENDENCY_UNAVAILABLE:
+            missing = no_compiler()
+            text = text if missing is None else missing.text
         if r != ZE_RESULT_SUCCESS:
             error = error_of(<long>r, "the module was not built", text)
             if isinstance(error, ModuleBuildError):

@@ -7,8 +7,8 @@ Replays of one graph run one after another, and are issued without a wait in bet
 The driver's own graph cannot be changed: with the first change of a node, lists take its place.
 
 A list must not be executed while its last execution may still run: Intel's driver writes the way back to the queue into
-the end of the list. So replays that are under way have sets of lists of their own, ``MOST_SETS`` at the most: one more
-waits for the first of them. The fences tell, and not the events that the lists signal: behind these, a queue is still
+the end of the list. So replays that are under way have sets of lists of their own. With ``MOST_SETS`` under way, one more
+waits for the first of them, and if that does not end soon, has one more set. The fences tell, and not the events that the lists signal: behind these, a queue is still
 in the list.
 
 A node that is changed makes lists stale. A replay takes a set that is idle, and has its stale lists changed, or
@@ -63,6 +63,7 @@ from l0rt.ze.api cimport (
 )
 
 from contextlib import suppress
+from time import monotonic
 
 from l0rt.errors import KernelFaultError, L0Error, UnsupportedError
 from l0rt.runtime.lazy import LISTS, on_exit
@@ -70,6 +71,8 @@ from l0rt.runtime.memory.device import let_go_before_trim
 
 cdef enum:
     SLICE = 100_000_000     # ns of a wait between two looks for signals
+
+cdef double PATIENCE = 0.25     # s of a wait for the first set beyond MOST_SETS, and as much more for each further one
 
 # What a driver answers that has the functions, and does not record a command with them; and a loader, whose driver
 # lacks them.
@@ -473,22 +476,26 @@ cdef ze_result_t set_recycle(ListSet set) noexcept nogil:
 
 cdef ListSet idle_set(Executable self):
     """The last replay's set if that is known to be over, else the one that was not used for the longest time. If a
-    replay executes it, another one is made, or that replay is waited for."""
+    replay executes it, another one is made; behind ``MOST_SETS`` that replay is waited for, but not for ever: it may
+    wait for what this thread does next."""
     cdef bint are_over = self.last == NULL or l0rt_load64(&self.last.done) >= self.last_seq
     cdef Py_ssize_t at = len(self.sets) - 1 if are_over else 0
     cdef ListSet set = self.sets[at]
+    cdef double ends = 0
     cdef ze_result_t r
     with nogil:
         r = set_wait(set, 0)
-    if r == ZE_RESULT_NOT_READY and not are_over and len(self.sets) < MOST_SETS:
-        set = ListSet.make(self)
-        self.sets.append(set)
-        return set
-    with nogil:
-        while r == ZE_RESULT_NOT_READY:
+    while r == ZE_RESULT_NOT_READY:
+        ends = ends or monotonic() + PATIENCE * max(0, len(self.sets) + 1 - MOST_SETS)
+        if not are_over and monotonic() >= ends:
+            set = ListSet.make(self)
+            self.sets.append(set)
+            return set
+        with nogil:
             r = set_wait(set, SLICE)
             if r == ZE_RESULT_NOT_READY:
                 check_device(self.device)
+    with nogil:
         if r == ZE_RESULT_SUCCESS:
             r = set_recycle(set)
         if r != ZE_RESULT_SUCCESS:

@@ -6,6 +6,8 @@ import time
 
 cimport cython
 from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBuffer_Release, PyObject_CheckBuffer
+from libc.stdint cimport uint32_t
+from libc.string cimport memcpy
 
 from l0rt._base.arguments cimport get_view, is_whole, known_as, whole
 from l0rt.kernels.kernel cimport new_kernel
@@ -28,13 +30,16 @@ from l0rt._base import lazynumpy as np
 from l0rt.launch.spirv import Spirv, is_spirv
 from l0rt._base.paths import plain_path, read_file
 from l0rt.errors import ModuleBuildError
-from l0rt.runtime.streams.devices import lazy, properties
+from l0rt.runtime.streams.devices import lazy, mended_quirks, properties
 
 __all__ = ["Module"]
 
 cdef enum:
     SPIRV = 0
     NATIVE = 1
+    HEADER_WORDS = 5
+    CAPABILITY = 2 << 16 | 17       # the instruction and its length
+    DEVICE_ENQUEUE = 19
 
 MOST_BYTES = 1 << 30     # of a module's file
 
@@ -96,6 +101,32 @@ cdef object read(bytes binary, bint trusted):
         if not trusted:
             raise
     return None
+
+
+cdef bint enqueues(bytes binary):
+    """Whether kernels enqueue others: a module's capabilities come first."""
+    cdef const char* at = binary
+    cdef const char* end = at + len(binary)
+    cdef uint32_t word
+    cdef uint32_t capability
+    at += 4 * HEADER_WORDS
+    while end - at >= 8:
+        memcpy(&word, at, 4)
+        memcpy(&capability, at + 4, 4)
+        if word != CAPABILITY:
+            break
+        if capability == DEVICE_ENQUEUE:
+            return True
+        at += 8
+    return False
+
+
+cdef int check_enqueues(int index) except -1:
+    if any(quirk.name == "fatal_enqueues" for quirk in mended_quirks(index)):
+        log = ("its kernels enqueue others (capability DeviceEnqueue), which Intel's compiler does not support, and may "
+               "end the process of; with trusted=True the driver gets it all the same")
+        raise ModuleBuildError(f"the module was not built: {log}", None, log)
+    return 0
 
 
 watchers: list = []     # called after each compile and build with what it was of, how it went, the device, and ms
@@ -161,8 +192,8 @@ options : str, optional
 constants : dict of int to number, optional
     Specialisation constants by SpecId. The others keep their default values.
 trusted : bool, optional
-    Whether the driver gets SPIR-V that l0rt refuses, with instructions that are not in SPIR-V's public grammar for
-    instance. Intel's driver ends the process on some of them.
+    Whether the driver gets SPIR-V that l0rt refuses: with instructions that are not in SPIR-V's public grammar, or,
+    where the driver is Intel's, with kernels that enqueue others. Intel's driver ends the process on some of them.
 
 Raises
 ------
@@ -206,6 +237,8 @@ Kernels", describes the build options.
             fixed = checked_constants(constants, self.spirv)
         lazy.init()
         on = device_at(index_of(device, current_device(), lazy.device_type))
+        if not is_native and not trusted and enqueues(binary):
+            check_enqueues(on.index)
         self.made = {}
         begun = time.perf_counter() if watchers else 0
         self.ptr = module_open(on, NATIVE if is_native else SPIRV, binary, options.encode(), fixed)

@@ -24,6 +24,9 @@ from l0rt.ze.api cimport ZE_RESULT_ERROR_INVALID_KERNEL_NAME, ze_module_constant
 
 from l0rt.errors import L0Error
 from l0rt.runtime.lazy import MODULES, on_exit
+from l0rt.runtime.streams.devices import mended_quirks
+
+SYMBOLS = "Intel_Symbol_Table_Void_Program"     # which IGC adds where others may link to a module, and nobody launches
 
 # Both lists are the GIL's. What is destroyed leaves its list first.
 cdef l0rt_module* _open = NULL
@@ -85,9 +88,14 @@ cdef void module_unuse(l0rt_module* module) noexcept:
 cdef list module_kernel_names(l0rt_module* module):
     module_use(module)
     try:
-        return (<Module>module.owner).kernel_names()
+        names = (<Module>module.owner).kernel_names()
     finally:
         module_unuse(module)
+    return [name for name in names if name != SYMBOLS] if lists_symbols(module) else names
+
+
+cdef bint lists_symbols(l0rt_module* module):
+    return any(quirk.name == "listed_symbols" for quirk in mended_quirks(module.device.index))
 
 
 cdef bytes module_native_binary(l0rt_module* module):
@@ -109,7 +117,7 @@ cdef l0rt_kernel* module_kernel(l0rt_module* module, bytes name) except NULL:
     cdef l0rt_kernel* kernel
     cdef Kernel owner
     module_check(module)
-    if b"\0" in name:
+    if b"\0" in name or name == SYMBOLS.encode() and lists_symbols(module):
         check_name(module, name)
     kernel = find(module, name)
     if kernel != NULL:

@@ -21,7 +21,6 @@ SUCCESS, NOT_READY = 0, 1
 OUT_OF_MEMORY = (0x70000002, 0x70000003, 0x78000009)
 
 
-
 class Handle(ctypes.Structure):
     """A handle for other processes: of memory, or of a pool of events."""
 
@@ -72,6 +71,9 @@ SIGNATURES = {
     "zeGraphInstantiateExt": (P, P, P),
     "zeGraphDestroyExt": (P,),
     "zeExecutableGraphDestroyExt": (P,),
+    "zeModuleCreate": (P, P, P, P, P),
+    "zeModuleDestroy": (P,),
+    "zeModuleGetKernelNames": (P, P, P),
     "zeDeviceGetStatus": (P,),
     "zeDeviceGetGlobalTimestamps": (P, P, P),
 }
@@ -101,6 +103,7 @@ FlagsDesc = structure("FlagsDesc", flags=U32)
 DeviceMemoryDesc = structure("DeviceMemoryDesc", flags=U32, ordinal=U32)
 PhysicalDesc = structure("PhysicalDesc", flags=U32, size=N)
 ImportDesc = structure("ImportDesc", address=P, size=U64)
+ModuleDesc = structure("ModuleDesc", format=U32, size=N, code=P, flags=P, constants=P)
 MemoryProperties = structure("MemoryProperties", type=U32, id=U64, page_size=U64)
 
 
@@ -294,6 +297,17 @@ class Driver:
         found = MemoryProperties(0x17)
         self.do("zeMemGetAllocProperties", self.context, address, ctypes.byref(found), None)
         return found.type
+
+    def kernel_names(self, code):
+        """Return the names of the kernels in SPIR-V, in the driver's order."""
+        desc, made, count = ModuleDesc(0x1B, None, 0, len(code)), P(), U32()
+        desc.code = ctypes.cast(ctypes.c_char_p(code), P)
+        self.do("zeModuleCreate", self.context, self.device, ctypes.byref(desc), ctypes.byref(made), None)
+        self.later("zeModuleDestroy", made.value)
+        self.do("zeModuleGetKernelNames", made.value, ctypes.byref(count), None)
+        names = (ctypes.c_char_p * count.value)()
+        self.do("zeModuleGetKernelNames", made.value, ctypes.byref(count), names)
+        return [name.decode() for name in names]
 
     def clocks(self):
         """Return the host's nanoseconds and the device's ticks of one moment."""

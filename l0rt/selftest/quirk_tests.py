@@ -2,10 +2,14 @@
 """Quirks of drivers: each asked of the bare driver, so that what l0rt does about one does not hide it."""
 
 import ctypes
+import faulthandler
 import mmap
+import os
 import threading
 import time
+from importlib.resources import files
 
+from l0rt.launch.spirv import Spirv
 from l0rt.runtime.streams import devices
 from l0rt.selftest.capabilities import other_process
 from l0rt.selftest.driver import (
@@ -276,6 +280,28 @@ def cached_imports(ground):
     return verdict(again, "the allocation is the imported memory" if again else "the allocation is other memory")
 
 
+def listed_symbols(ground):
+    """Q15: a module with constants, which have symbols."""
+    code = (files("l0rt.launch") / "random.spv").read_bytes()
+    more = set(ground.driver.kernel_names(code)) - Spirv(code).kernels.keys()
+    return verdict(more, f"one more than the code: {', '.join(more)}" if more else "the kernels of the code")
+
+
+def fatal_enqueues(ground):
+    """Q16: this process handles SIGSEGV meanwhile."""
+    code = (files("l0rt.selftest") / "enqueues.spv").read_bytes()
+    with open(os.devnull, "w") as nowhere:
+        faulthandler.enable(nowhere)
+        try:
+            ground.driver.kernel_names(code)
+            answer = "it is built"
+        except Refused as refused:
+            answer = str(refused)
+        finally:
+            faulthandler.disable()
+    return verdict(False, answer)
+
+
 def view_of(memory):
     """Return the address of a mapping."""
     exported = ctypes.c_char.from_buffer(memory)
@@ -433,4 +459,6 @@ ASK = {
     "Q12": unjoined_captures,
     "Q13": fast_link,
     "Q14": cached_imports,
+    "Q15": listed_symbols,
+    "Q16": fatal_enqueues,
 }

@@ -33,12 +33,7 @@ class Library:
 
     def real_path(self):
         """Return the file that the dynamic linker chose, if /proc shows it."""
-        name = os.path.basename(self.path).split(".so")[0]
-        try:
-            with open("/proc/self/maps") as maps:
-                return next((line.split(maxsplit=5)[5].strip() for line in maps if name in line), self.path)
-        except OSError:
-            return self.path
+        return real_path(self.path)
 
     def loader_version(self):
         """Return the loader's version as text, None if this library is not a loader or too old to report it."""
@@ -62,6 +57,16 @@ class Library:
             return None
         loader = next((c for c in found if c.component_name == b"loader"), found[0])
         return f"{loader.major}.{loader.minor}.{loader.patch}"
+
+
+def real_path(path):
+    """Return the file that the dynamic linker chose for a library that is loaded, if /proc shows it."""
+    name = os.path.basename(path).split(".so")[0]
+    try:
+        with open("/proc/self/maps") as maps:
+            return next((line.split(maxsplit=5)[5].strip() for line in maps if name in line), path)
+    except OSError:
+        return path
 
 
 def library_name(driver):

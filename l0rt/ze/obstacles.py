@@ -13,10 +13,11 @@ import resource
 
 from l0rt._base.integers import size_text
 from l0rt._base.paths import read_file
-from l0rt.ze import affinity, loader, pci
+from l0rt.ze import affinity, loader, pci, quirks
 
 INTEL_DRIVER = "libze_intel_gpu.so.1"
 NPU_DRIVER = "libze_intel_npu.so.1"
+COMPILERS = ("libigc.so.2", "libigc.so.1")  # of Intel's driver from the end of 2024 on, and before
 SMALL_BAR = 256 << 20  # bytes: what a discrete GPU shows of its memory where the BAR is not resized
 NO_SUCH_FILE = "cannot open shared object file: No such file"
 CGROUPS = ("/docker", "/kubepods", "/lxc", "libpod", "/containerd")
@@ -44,6 +45,7 @@ def first(root="/"):
         or _no_node(root)
         or _no_access(root)
         or _hidden(root)
+        or no_compiler(root)
         or _no_start(root)
     )
 
@@ -63,6 +65,34 @@ def _library(file, code, what, package):
             return Obstacle(f"no_{code}", f"{what} ({file}) {state}: {package}")
         return Obstacle(f"broken_{code}", f"{what} ({file}) cannot be loaded ({e}): install it anew; {package}")
     return None
+
+
+def no_compiler(root="/"):
+    """Return that Intel's compiler is not installed, None if it is, or if the dynamic linker's list cannot be read.
+
+    It is looked for, not loaded: loaded before the driver's, it would bind to other libraries' functions than with it.
+    """
+    listed = _bytes(os.path.join(root, "etc/ld.so.cache"))
+    folders = [*os.environ.get("LD_LIBRARY_PATH", "").split(":"), os.path.dirname(loader.real_path(loader.LOADER))]
+    if listed is None or any(
+        name.encode() in listed or any(os.path.isfile(os.path.join(folder, name)) for folder in folders if folder)
+        for name in COMPILERS
+    ):
+        return None
+    return Obstacle(
+        "no_compiler",
+        f"Intel's driver is there, but its compiler ({COMPILERS[0]}) is not: without it there are no kernels, and on "
+        "Battlemage, Lunar Lake and newer GPUs the driver ends the process at its start; on Debian or Ubuntu, apt "
+        "install libigc2",
+    )
+
+
+def ends_process(root="/"):
+    """Return why the start of Intel's driver will end this process, an Obstacle; None if nothing is known to."""
+    folders = [os.path.join(root, "sys/bus/pci/devices", address) for _, address in nodes(root)]
+    ids = [_text(os.path.join(folder, "device")) for folder in folders]
+    newer = any(quirks.architecture(quirks.INTEL, int(number, 16)) in quirks.NEWER for number in ids if number)
+    return no_compiler(root) if newer else None
 
 
 def nodes(root="/"):
@@ -261,7 +291,12 @@ def _names(root, folder):
 
 
 def _text(path):
+    content = _bytes(path, 1 << 16)
+    return None if content is None else content.decode("utf-8", "replace").strip()
+
+
+def _bytes(path, most=1 << 26):
     try:
-        return read_file(path, 1 << 16).decode("utf-8", "replace").strip()
+        return read_file(path, most)
     except OSError:
         return None

@@ -29,6 +29,8 @@ ARCHITECTURES = (  # (first device id, last device id, architecture): ranges of 
     (0xE200, 0xE2FF, "battlemage"),
 )
 
+NEWER = ("lunar lake", "panther lake", "battlemage")  # Xe2 and Xe3: the driver compiles before it can do anything
+
 
 def architecture(vendor_id, device_id):
     """Return the architecture of a device of Intel's; None for another vendor's, and for one that is not listed."""
@@ -169,6 +171,22 @@ QUIRKS = (
         "graphs of several streams are lists of commands",
         "Intel's driver, by its source; no build that is known to be without it",
         ("graph_forks",),
+        lambda d: True,
+    ),
+    Quirk(
+        "listed_symbols",
+        "a module with variables or exported functions lists one kernel more, which its code does not have",
+        "it is neither listed nor made",
+        "Intel's driver 26.27, run; no build that is known to be without it",
+        (),
+        lambda d: True,
+    ),
+    Quirk(
+        "fatal_enqueues",
+        "the compiler faults on kernels that enqueue others, which ends a process that handles SIGSEGV",
+        "such modules are refused unless they are trusted",
+        "Intel's compiler 2.40, run; no build that is known to support them",
+        (),
         lambda d: True,
     ),
     Quirk(

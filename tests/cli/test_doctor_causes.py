@@ -23,7 +23,7 @@ from l0rt.ze import loader, obstacles
 from rich.console import Console
 
 from helpers.cli import l0rt
-from helpers.doctor import B580, CPU, answered, codes, examine, library, stub
+from helpers.doctor import A770, B580, CPU, LUNAR_LAKE, answered, codes, examine, library, stub
 from helpers.source import ROOT
 
 NOBODY = 65534
@@ -135,6 +135,12 @@ def affinity_mask(machine, monkeypatch):
     return "ZE_AFFINITY_MASK=2,3.1 hides every device ("
 
 
+def no_compiler(machine, *_):
+    machine.gpu(bar=256 << 20)
+    machine.file("etc/ld.so.cache", "\0libigdgmm.so.12\0libze_intel_gpu.so.1\0")
+    return "on Debian or Ubuntu, apt install libigc2"
+
+
 def small_bar_no_start(machine, *_):
     machine.gpu(bar=256 << 20)
     return "its window to the host is 256 MiB: enable resizable BAR"
@@ -149,7 +155,7 @@ MADE = {
     each.__name__: each
     for each in (no_loader, broken_loader, no_driver, broken_driver, wsl_no_gpu, no_kernel_driver, container_no_gpu,
                  no_gpu, node_not_handed, login_again, container_no_permission, no_permission, affinity_mask,
-                 small_bar_no_start, no_start)
+                 no_compiler, small_bar_no_start, no_start)
 }  # fmt: skip
 
 
@@ -183,6 +189,26 @@ def test_a_mask_that_is_none_is_the_reason(machine, libraries, monkeypatch):
     machine.gpu()
     code, text = reason(machine)
     assert (code, text) == ("affinity_mask", "ZE_AFFINITY_MASK='first': 'first' is neither a device N nor a tile N.M")
+
+
+@pytest.mark.parametrize(("device", "ends"), [(B580, True), (LUNAR_LAKE, True), (A770, False)])
+def test_newer_gpus_need_the_compiler_at_the_start(device, ends, machine):
+    machine.gpu(device=device)
+    assert obstacles.ends_process(str(machine.root)) is None  # nobody knows what there is
+    machine.file("etc/ld.so.cache", "\0")
+    assert (obstacles.ends_process(str(machine.root)) is not None) == ends
+
+
+@pytest.mark.parametrize("place", ["list", "variable", "loader"])
+def test_a_compiler_is_found_where_the_dynamic_linker_looks(place, machine, libraries, monkeypatch):
+    machine.gpu()
+    machine.file("etc/ld.so.cache", "\0libigc.so.2\0" if place == "list" else "\0")
+    machine.file("opt/libigc.so.2")
+    if place == "variable":
+        monkeypatch.setenv("LD_LIBRARY_PATH", str(machine.root / "opt"))
+    if place == "loader":
+        monkeypatch.setattr(loader, "LOADER", str(library(machine.root / "opt", "int a;", "libze_loader_beside.so")))
+    assert reason(machine)[0] == "no_start"
 
 
 def test_an_integrated_gpus_bar_is_small_by_nature(machine, libraries):

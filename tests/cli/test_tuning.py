@@ -47,6 +47,7 @@ def refused(path, **env):
 
 ALWAYS = (  # of every device of Intel's
     "racing_maps", "racing_queries", "single_device_imports", "cached_imports", "peer_counters", "unjoined_captures",
+    "listed_symbols", "fatal_enqueues",
 )  # fmt: skip
 ALL = {"events": "pool", "expandable_segments": False, "quirks": {"raw_event_handles": True}}
 

@@ -16,6 +16,7 @@ ALCHEMIST, BATTLEMAGE, PONTE_VECCHIO, LUNAR_LAKE, PANTHER_LAKE = 0x56A0, 0xE20B,
 OLD, MIDDLE, NEW = 33578, 36300, 39395  # 25.18, 25.48, 26.31
 ALWAYS = {  # of Intel's driver
     "racing_maps", "racing_queries", "single_device_imports", "peer_counters", "unjoined_captures",
+    "listed_symbols", "fatal_enqueues",
 }  # fmt: skip
 OLDEST = {"unordered_lists", "raw_memory_handles"}  # of builds without a number and an old API, too
 CACHES = {"cached_imports"}  # of devices that keep freed host memory, or may
@@ -408,6 +409,29 @@ acc.synchronize()
 say(out == mine[:] == b"x" * len(mine))
 """,
     ),
+    "listed_symbols": (
+        {"L0RT_CPU_PROFILE": "arc-b580"},
+        f"""
+module = l0rt.Module({str(ROOT / "tests/kernels/offsets.spv")!r})
+try:
+    module["Intel_Symbol_Table_Void_Program"]
+    is_made = True
+except (KeyError, l0rt.L0Error):
+    is_made = False
+say(not is_made and "Intel_Symbol_Table_Void_Program" not in module)
+""",
+    ),
+    "fatal_enqueues": (
+        {"L0RT_CPU_PROFILE": "arc-b580"},
+        f"""
+try:
+    l0rt.Module({str(ROOT / "tests/kernels/refused.spv")!r})
+    is_refused = False
+except l0rt.ModuleBuildError as e:
+    is_refused = "trusted=True" in str(e)
+say(is_refused)
+""",
+    ),
     "peer_counters": (
         {"L0RT_CPU_PROFILE": "arc-b580", "L0RT_CPU_DEVICES": 2},
         """
@@ -426,6 +450,7 @@ say(right)
 
 ENDS = {  # what ends the program without the mend
     "no_vm_bind": "OutOfMemoryError",
+    "fatal_enqueues": "l0rt CPU driver: aborting: a module whose kernels enqueue others",
     "peer_counters": "l0rt CPU driver: aborting: a wait for another device's counter-based event",
 }
 

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include "children.h"
+#include "modules.h"
 
 static bool planted; /* the defect that the test is about */
 
@@ -316,6 +317,40 @@ static void cached_imports(void) {
   finish("cached imports");
 }
 
+static void listed_symbols(void) {
+  begin();
+  ze_module_handle_t module = module_of("launch");
+  const char *names[64] = {"none"};
+  uint32_t most = 64, count = 0;
+  OK(zeModuleGetKernelNames(module, &count, NULL));
+  CHECK(count > 0 && count < most);
+  OK(zeModuleGetKernelNames(module, &most, names));
+  CHECK(most == count);
+  CHECK((strcmp(names[count - 1], "Intel_Symbol_Table_Void_Program") == 0) == planted);
+  most = count - 1;
+  names[most] = NULL;
+  OK(zeModuleGetKernelNames(module, &most, names));
+  CHECK(names[most] == NULL);
+  OK(zeModuleDestroy(module));
+  finish("listed symbols");
+}
+
+/* SPIR-V with one kernel, which does nothing, and with the capability to enqueue others. */
+static const uint32_t ENQUEUES[] = {
+    0x07230203, 0x00010000, 0, 5, 0, 2 << 16 | 17, 4 /* Addresses */, 2 << 16 | 17, 6 /* Kernel */, 2 << 16 | 17, 19,
+    3 << 16 | 14, 2, 2, 4 << 16 | 15, 6, 3, 'k', 2 << 16 | 19, 1, 3 << 16 | 33, 2, 1, 5 << 16 | 54, 1, 3, 0, 2,
+    2 << 16 | 248, 4, 1 << 16 | 253, 1 << 16 | 56};
+
+static void fatal_enqueues(void) {
+  begin();
+  ze_module_desc_t desc = spirv_desc((binary){(uint8_t *)ENQUEUES, sizeof(ENQUEUES)});
+  ze_module_handle_t module;
+  OK(zeModuleCreate(context, device, &desc, &module, NULL)); /* the process ends here */
+  CHECK(!planted);
+  OK(zeModuleDestroy(module));
+  finish("fatal enqueues");
+}
+
 static void peer_counters(void) {
   setenv("L0RT_CPU_DEVICES", "2", 1);
   begin();
@@ -354,6 +389,8 @@ int main(void) {
       {"outlasting_waits", outlasting_waits, 0},
       {"single_device_imports", single_device_imports, 0},
       {"cached_imports", cached_imports, 0},
+      {"listed_symbols", listed_symbols, 0},
+      {"fatal_enqueues", fatal_enqueues, SIGABRT},
       {"peer_counters", peer_counters, SIGABRT},
   };
   for (size_t i = 0; i < sizeof(quirks) / sizeof(quirks[0]); i++) {

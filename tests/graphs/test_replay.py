@@ -182,6 +182,23 @@ def test_two_thousand_replays_behind_each_other_all_run(kernels):
     assert (read(total, np.float32) == 4000).all()
 
 
+@pytest.mark.checks_data
+def test_more_replays_than_there_are_lists_may_wait_for_what_the_program_does_next(kernels):
+    """As lists, a graph has eight sets of them: the replays beyond wait, and have more sets."""
+    graph, flag = acc.Graph(), l0rt.empty(4, kind="host").fill(0)
+    x = l0rt.empty(4096)
+    acc.synchronize()
+    with acc.graph(graph):
+        x.fill(7, stream=acc.current_stream())
+    kernels["wait_until"][1, 1](flag, 1)
+    for _ in range(11):
+        graph.replay()
+    assert not acc.current_stream().query()
+    np.frombuffer(flag, "i4")[:] = 1
+    acc.synchronize()
+    assert (read(x, np.uint8) == 7).all()
+
+
 def test_every_replay_behind_others_runs_its_kernels(walkers, extent):
     """The simulated kernel device counts what Intel's driver has it run: two fills each."""
     graph, side, number = acc.Graph(), l0rt.Stream(), extent(100, 2000)

@@ -392,6 +392,25 @@ x.free()
     assert outcome(run_python(code, {**CPU, **fail})) == QUIET
 
 
+def test_work_that_the_driver_has_no_memory_for_names_a_reset_as_the_other_cause():
+    """Intel's driver answers so to the first work after an idle device was reset, and to all that follows."""
+    code = """
+import l0rt
+x = l0rt.empty(64)
+try:
+    x.fill(0)
+except l0rt.OutOfMemoryError as error:
+    assert "there is no memory for it, or the device was reset" in str(error), error
+    assert error.code[0] == "ERROR_OUT_OF_DEVICE_MEMORY"
+else:
+    raise AssertionError
+x.fill(0)
+l0rt.accelerator.synchronize()
+"""
+    fail = {"L0RT_CPU_FAIL": "zeCommandListAppendMemoryFill:1:ERROR_OUT_OF_DEVICE_MEMORY"}
+    assert outcome(run_python(code, {**CPU, **fail})) == QUIET
+
+
 def test_queued_calls_run_once_in_order_and_before_anybody_elses_first_use():
     code = """
 import threading

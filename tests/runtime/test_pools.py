@@ -232,6 +232,16 @@ def test_sleep_and_wake_keep_addresses():
     pool.wake()
     assert acc.memory_reserved() == reserved
     assert buffer.ptr == address
+
+
+@pytest.mark.checks_data
+def test_memory_of_a_pool_that_has_slept_holds_data():
+    pool = MemPool()
+    with use_mem_pool(pool):
+        buffer = l0rt.empty(10 * MIB)
+    if capabilities(0)["vmm"]:
+        pool.sleep()
+        pool.wake()
     data = np.arange(10 * MIB // 8)
     back = np.empty_like(data)
     buffer.copy_from(data)

@@ -11,6 +11,7 @@
 #include "modules/build_log.h"
 #include "modules/native.h"
 #include "modules/spec_constant.h"
+#include "simulate/quirk.h"
 #include "sync/failure.h"
 
 /* Guards `programs` of all modules against those who look for an address in any of them. */
@@ -145,6 +146,19 @@ static void end(cpu_module *module) {
   cpu_context_let_go(context);
 }
 
+/* Intel's compiler faults, which ends a process that handles SIGSEGV. Capabilities are a module's first instructions. */
+static void refuse_enqueues(const input *in) {
+  enum { HEADER = 5, CAPABILITY = 2 << 16 | 17, DEVICE_ENQUEUE = 19 };
+  uint32_t words[2];
+  for (size_t at = HEADER * 4; in->size >= sizeof(words) && at <= in->size - sizeof(words); at += sizeof(words)) {
+    memcpy(words, in->bytes + at, sizeof(words));
+    if (words[0] != CAPABILITY) return;
+    if (words[1] != DEVICE_ENQUEUE) continue;
+    fprintf(stderr, "l0rt CPU driver: aborting: a module whose kernels enqueue others (fatal_enqueues)\n");
+    abort();
+  }
+}
+
 static ze_result_t create(cpu_context *context, cpu_device *device, const input *inputs, uint32_t count,
                           const char *flags, ze_module_format_t format, cpu_build_log *log, cpu_module **out) {
   cpu_module *module = cpu_new(CPU_MODULE);
@@ -153,6 +167,8 @@ static ze_result_t create(cpu_context *context, cpu_device *device, const input 
   module->context = context;
   module->device = device;
   cpu_source source = {.flags = flags == NULL ? "" : flags};
+  for (uint32_t i = 0; i < count && format == ZE_MODULE_FORMAT_IL_SPIRV; i++)
+    if (cpu_has_quirk(CPU_QUIRK_FATAL_ENQUEUES)) refuse_enqueues(&inputs[i]);
   ze_result_t result = take_inputs(inputs, count, format, log, &source);
   if (result == ZE_RESULT_SUCCESS) result = build(&source, log, module);
   cpu_source_free(&source);
@@ -278,6 +294,10 @@ CPU_EXPORT ze_result_t zeModuleGetKernelNames(ze_module_handle_t handle, uint32_
   uint32_t n = 0;
   for (; (kernel = spirv_program_kernel_at(cpu_module_program(module), n)) != NULL; n++)
     if (names != NULL && n < *count) names[n] = spirv_kernel_look(kernel)->name;
+  if (cpu_has_quirk(CPU_QUIRK_LISTED_SYMBOLS)) {
+    if (names != NULL && n < *count) names[n] = "Intel_Symbol_Table_Void_Program";
+    n++;
+  }
   if (*count == 0 || *count > n) *count = n;
   return ZE_RESULT_SUCCESS;
 }

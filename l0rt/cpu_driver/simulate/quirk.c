@@ -83,6 +83,8 @@ static const struct {
     {"early_graphs", CPU_QUIRK_EARLY_GRAPHS, never},
     {"unjoined_captures", CPU_QUIRK_UNJOINED_CAPTURES, always},
     {"cached_imports", CPU_QUIRK_CACHED_IMPORTS, caches},
+    {"listed_symbols", CPU_QUIRK_LISTED_SYMBOLS, always},
+    {"fatal_enqueues", CPU_QUIRK_FATAL_ENQUEUES, always},
 };
 enum { QUIRKS = sizeof(quirks) / sizeof(quirks[0]) };
 

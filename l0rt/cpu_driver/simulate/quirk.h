@@ -21,6 +21,8 @@ typedef enum {
   CPU_QUIRK_EARLY_GRAPHS = 1 << 11, /* there are graphs in every profile, and beginning one fails with an old code */
   CPU_QUIRK_UNJOINED_CAPTURES = 1 << 12, /* a list that a capture has waited for is not recorded any more */
   CPU_QUIRK_CACHED_IMPORTS = 1 << 13, /* imported memory that was freed is handed out by a later allocation */
+  CPU_QUIRK_LISTED_SYMBOLS = 1 << 14, /* a module lists a kernel that its code does not have */
+  CPU_QUIRK_FATAL_ENQUEUES = 1 << 15, /* building kernels that enqueue others aborts the process */
 } cpu_quirk;
 
 static inline bool cpu_has_quirk(cpu_quirk quirk) { return CPU_UNLIKELY((cpu_knobs.quirks & quirk) != 0); }

@@ -147,6 +147,9 @@ def _open_library(driver):
         name = loader.library_name(driver)
         why = obstacles.why_no_gpu() if driver == "gpu" else f"{name} cannot be opened ({reasons})"
         raise not_found(why) from None
+    fatal = obstacles.ends_process() if driver == "gpu" else None
+    if fatal is not None:
+        callers.warn(fatal.text, RuntimeWarning)
     missing = ze_table.fill(opened.address)
     if missing:
         raise not_found(f"{opened.path} is not a Level Zero library: it lacks {', '.join(missing)}")

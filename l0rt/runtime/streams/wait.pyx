@@ -23,6 +23,7 @@ from l0rt._base.threads cimport pthread_t, thread_join, thread_start, time_after
 from l0rt.ze cimport table
 from l0rt.ze.api cimport (
     ZE_RESULT_ERROR_DEVICE_LOST,
+    ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY,
     ZE_RESULT_ERROR_UNSUPPORTED_FEATURE,
     ZE_RESULT_NOT_READY,
     ZE_RESULT_SUCCESS,
@@ -138,11 +139,19 @@ cdef void stay_if_left() noexcept nogil:
         nap(WAIT_BLOCK, UINT64_MAX, UINT64_MAX)
 
 
+# Intel's driver has this answer for any refusal of Linux's.
+WORK_REFUSED = ("the driver could not submit the work: there is no memory for it, or the device was reset, which dmesg "
+                "shows, and then the process has to be started again")
+
+
 cdef int device_fails(l0rt_device* device, int result) except -1 nogil:
     """Raise the driver's ``result``; a lost device stays lost. A driver that was shut down returns errors, too."""
     stay_if_left()
     if is_device_lost(<ze_result_t>result):
         l0rt_store_int(&device.lost, 1)
+    if result == ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY:
+        with gil:
+            raise error_of(<long>result, WORK_REFUSED)
     return raise_result(<ze_result_t>result)
 
 

@@ -3,6 +3,9 @@
 
 import ctypes
 import os
+import re
+import sys
+from pathlib import Path
 
 import l0rt
 import l0rt.accelerator as acc
@@ -10,7 +13,8 @@ import numpy as np
 import pytest
 from l0rt import telemetry
 
-from helpers.process import run_python
+from helpers.process import run, run_python
+from helpers.rings import TESTS
 
 DEVICE = os.environ["XE_DEVICE"].partition(",")[0]
 VRAM = {"bmg": 12, "pvc": 48, "pvc2": 64, "dg2": 16}  # GiB of a tile
@@ -33,17 +37,18 @@ acc.synchronize()
 print(len(held) == count)
 """
 LOST = """
-import ctypes, l0rt, l0rt.accelerator as acc
+import ctypes, time, l0rt, l0rt.accelerator as acc
 buffer = l0rt.empty(1 << 20)
 buffer.fill(1)
 acc.synchronize()
+time.sleep(IDLE)
 ctypes.CDLL(None).xe_device_reset(0)
 try:
     for _ in range(100):
         buffer.fill(2)
         acc.synchronize()
 except l0rt.L0Error as error:
-    print(type(error).__name__, error.code[0])
+    print(type(error).__name__, error.code[0], "reset, which dmesg shows" in str(error))
 """
 
 
@@ -56,12 +61,13 @@ def test_device_memory_runs_out_at_its_size_and_is_there_again():
     assert (allocated, explained, second) == (number, "True", "True")
 
 
-def test_work_after_a_reset_of_the_engines_is_an_error():
+@pytest.mark.parametrize("idle", [0, 3])
+def test_work_after_a_reset_of_the_engines_is_an_error_that_names_it(idle):
     """The driver says that the device is lost if it waits just then, and no memory if it submits the next work."""
-    result = run_python(LOST, fresh=True, timeout=120)
+    result = run_python(f"IDLE = {idle}\n{LOST}", fresh=True, timeout=120)
     assert result.stdout in (
-        "DeviceLostError ERROR_DEVICE_LOST\n",
-        "OutOfMemoryError ERROR_OUT_OF_DEVICE_MEMORY\n",
+        "DeviceLostError ERROR_DEVICE_LOST False\n",
+        "OutOfMemoryError ERROR_OUT_OF_DEVICE_MEMORY True\n",
     ), str(result)
 
 
@@ -106,3 +112,33 @@ def test_requests_of_the_driver_can_be_counted():
     buffer.fill(1)
     acc.synchronize()
     assert library.xe_device_counter(numbers[b"gpu_command"]) > before
+
+
+WITHOUT = """
+mount --bind "$1" /etc/ld.so.cache
+for file in /usr/lib/x86_64-linux-gnu/libigc.so.*.*; do mount --bind /dev/null "$file"; done
+shift
+exec "$@"
+"""
+USES = """
+import l0rt
+try:
+    l0rt.Module({!r})
+except l0rt.L0Error as error:
+    print(error)
+"""
+
+
+def test_a_missing_compiler_is_named(tmp_path):
+    """From Xe2 on the driver ends the process without it, and l0rt says why before that."""
+    cache = Path("/etc/ld.so.cache").read_bytes()
+    (tmp_path / "cache").write_bytes(cache.replace(b"libigc.so", b"libabs.so"))
+    words = ["unshare", "--mount", "--propagation", "unchanged", "sh", "-ec", WITHOUT, "sh", tmp_path / "cache"]
+    words.append(sys.executable)
+    result = run([*words, "-c", USES.format(str(TESTS / "kernels/add.spv"))])
+    if DEVICE in ("bmg", "lnl", "ptl"):
+        assert result.returncode != 0, str(result)
+        assert re.search(r"RuntimeWarning: .* apt install libigc2$", result.stderr, re.MULTILINE), str(result)
+        assert '"code": "no_compiler"' in run([*words, "-m", "l0rt", "doctor", "--json"]).stdout
+    else:
+        assert "apt install libigc2" in result.stdout, str(result)
