@@ -13,3 +13,6 @@ def empty(
     kind: Literal["device", "host", "shared"] = "device",
     numa: int | Literal["any"] | None = None,
 ) -> Buffer: ...
+def restore(
+    record: int, index: int, stale: list[Buffer | int], places: list[tuple[int, int, int]]
+) -> list[Buffer]: ...

@@ -5,23 +5,29 @@ from cpython.exc cimport PyErr_Clear
 from cpython.long cimport PyLong_CheckExact
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
-from libc.stdint cimport uint64_t
+from libc.stdint cimport int64_t, uint64_t
 
 from l0rt._base.arguments cimport checked_size, vectorcall, vectorcall_replace
 from l0rt.buffers cimport buffer as buffer_module
-from l0rt.buffers.buffer cimport DEVICE, HOST, KINDS, SHARED, Buffer, new_buffer
+from l0rt.buffers.buffer cimport Buffer_check_free, DEVICE, HOST, KINDS, SHARED, Buffer, new_buffer
 from l0rt.buffers.foreign cimport serve
-from l0rt.runtime.alloc.types cimport l0rt_block, l0rt_private_pool
+from l0rt.runtime.alloc.atomics cimport load
+from l0rt.runtime.alloc.deferred_free cimport block_order
+from l0rt.runtime.alloc.heap cimport heap_restore, l0rt_place
+from l0rt.runtime.alloc.types cimport L0RT_INVALID_POINTER, L0RT_OK, l0rt_block, l0rt_heap, l0rt_private_pool
 from l0rt.runtime.current.thread cimport stream_or_current
 from l0rt.runtime.memory.active_pool cimport block_at_hand, fill_host
-from l0rt.runtime.memory.device cimport malloc_slow, shared_take
+from l0rt.runtime.memory.device cimport malloc_slow, raise_status, shared_take
 from l0rt.runtime.memory.pinned cimport host_malloc_for, pool_asked
-from l0rt.runtime.streams.devices cimport pickled_index
+from l0rt.runtime.streams.capture cimport capture_refuse_device
+from l0rt.runtime.streams.devices cimport device_at, pickled_index
 from l0rt.runtime.streams.hooks cimport MEMORY_ALLOCATION, note
 from l0rt.runtime.streams.naming cimport current_type, device as device_name, other, type_named
 from l0rt.runtime.streams.queue cimport Queue
 from l0rt.runtime.streams.types cimport *
 
+from l0rt.errors import L0Error
+from l0rt.runtime.memory.device import free as free_address
 from l0rt.runtime.streams.devices import lazy
 
 cdef extern from "Python.h":
@@ -141,6 +147,50 @@ cdef Buffer empty_slow(size_t size, device, stream, str kind, numa):
     fill_host(made.pointer, size)
     note(MEMORY_ALLOCATION, <uint64_t>made.pointer, size, <uint64_t>on)
     return made
+
+
+def restore(size_t record, int index, stale, places):
+    """Free the Buffers and the addresses of ``stale``, and allocate again what a pool, given by its record, had on a
+    device: address, size and requested size of each. Return its Buffers, in the same order: all of them, or none.
+    RuntimeError if a place is in use."""
+    cdef l0rt_device* device = device_at(index)
+    cdef l0rt_private_pool* private_pool = <l0rt_private_pool*>record
+    cdef int64_t count = len(places), failed = 0, i
+    cdef bytearray records = bytearray((count + 1) * sizeof(l0rt_place))
+    cdef bytearray found = bytearray((count + 1) * sizeof(void*))
+    cdef l0rt_place* wanted = <l0rt_place*><char*>records
+    cdef l0rt_block** blocks = <l0rt_block**><char*>found
+    cdef l0rt_heap* heap
+    cdef Buffer made
+    cdef int status
+    capture_refuse_device(device, b"set_checkpoint_pool_state()")
+    for item in stale:
+        if isinstance(item, Buffer):
+            Buffer_check_free(<Buffer>item)
+    buffers = [new_buffer(requested, NULL, device, DEVICE, NULL) for _, _, requested in places]
+    for i, (address, size, requested) in enumerate(places):
+        wanted[i].ptr, wanted[i].size, wanted[i].requested = <void*><size_t>address, size, requested
+    for item in stale:
+        if isinstance(item, Buffer):
+            item.free()
+        else:
+            free_address(item)
+    heap = <l0rt_heap*>load(&device.heap)
+    if count == 0:
+        return buffers
+    with nogil:
+        status = heap_restore(heap, private_pool, wanted, count, blocks, &failed)
+    if status == L0RT_INVALID_POINTER:
+        raise L0Error(f"the checkpoint of the memory pool {tuple(private_pool.id)} cannot be restored: the memory at "
+                      f"{places[failed][0]:#x} is in use. No other thread may allocate from the pool meanwhile")
+    if status != L0RT_OK:
+        raise_status(status, NULL)
+    for i in range(count):
+        made = buffers[i]
+        made.block, made.pointer, made.stream = blocks[i], blocks[i].ptr, <l0rt_stream*>block_order(blocks[i])
+    for made in buffers:            # only now, for hooks run code of the program
+        note(MEMORY_ALLOCATION, <uint64_t>made.pointer, made.nbytes, <uint64_t>made.stream)
+    return buffers
 
 
 def rebuild(data, kind, type, index, bytes uuid=None):

@@ -12,6 +12,12 @@ from l0rt._base.arguments import address_of as _address
 from l0rt._base.integers import whole_number as _whole
 from l0rt.config import alloc_options as _alloc_options
 from l0rt.errors import InvalidArgumentError as _InvalidArgumentError
+from l0rt.memory.checkpoints import (
+    PoolCheckpoint,
+    check_pool_live_allocations,
+    get_checkpoint_state,
+    set_checkpoint_pool_state,
+)
 from l0rt.memory.history import (
     annotate,
     annotate_memory,
@@ -78,6 +84,7 @@ __all__ = [
     "LoggingAdaptor",
     "MemPool",
     "PluggableAllocator",
+    "PoolCheckpoint",
     "Registration",
     "StatisticsAdaptor",
     "TrackingAdaptor",
@@ -90,6 +97,7 @@ __all__ = [
     "caching_allocator_disabled",
     "caching_allocator_enable",
     "change_current_allocator",
+    "check_pool_live_allocations",
     "dump_history",
     "dump_snapshot",
     "empty_cache",
@@ -99,6 +107,7 @@ __all__ = [
     "fragmentation",
     "get_alloc_conf",
     "get_allocator_backend",
+    "get_checkpoint_state",
     "get_memory_info",
     "get_memory_limit",
     "get_memory_metadata",
@@ -134,6 +143,7 @@ __all__ = [
     "reset_scope_records",
     "scope_records",
     "set_alloc_conf",
+    "set_checkpoint_pool_state",
     "set_memory_limit",
     "set_memory_metadata",
     "set_per_process_memory_fraction",

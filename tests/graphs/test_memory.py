@@ -175,3 +175,36 @@ def test_pinned_memory_of_a_node_cannot_be_captured():
         with pytest.raises(RuntimeError, match=r"numa=.* cannot be captured"):
             l0rt.empty(NBYTES, kind="host", numa=0)
         graph.reset()
+
+
+@pytest.mark.checks_data
+def test_a_tree_of_graphs_shares_one_pool_by_checkpoints(source):
+    """A is followed by B or by C: each is captured after A, in the same memory, and the path can change at any time."""
+    handle, results = acc.graph_pool_handle(), bytearray(NBYTES)
+    a, b, c = acc.Graph(), acc.Graph(), acc.Graph()
+    with acc.graph(a, pool=handle):
+        x, scratch = l0rt.empty(NBYTES), l0rt.empty(NBYTES)
+        scratch.copy_from(source)
+        x.copy_from(scratch)
+        del scratch
+    after_a = l0rt.memory.get_checkpoint_state(0, handle)
+    assert after_a.live_addresses == {x.ptr}
+    with acc.graph(b, pool=handle):
+        y = l0rt.empty(NBYTES)
+        y.copy_from(x)
+    address, after_b = y.ptr, l0rt.memory.get_checkpoint_state(0, handle)
+    assert l0rt.memory.set_checkpoint_pool_state(0, after_a, [y]) == []
+    with acc.graph(c, pool=handle):
+        z = l0rt.empty(NBYTES)
+        z.fill(9)
+    assert z.ptr == address                                 # B's memory, of which nothing is left
+    after_c = l0rt.memory.get_checkpoint_state(0, handle)
+    result = z
+    for state, graph, byte in ((after_b, b, 7), (after_c, c, 9), (after_c, c, 9), (after_b, b, 7)):
+        (result,) = l0rt.memory.set_checkpoint_pool_state(0, state, [result])
+        assert l0rt.memory.check_pool_live_allocations(0, handle, [x.ptr, address])
+        assert result.ptr == address
+        x.fill(0)
+        a.replay()
+        graph.replay()
+        assert bytes(result.copy_to(results)) == bytes([byte]) * NBYTES

@@ -5,6 +5,7 @@ import ctypes
 import random
 
 import pytest
+from l0rt.runtime.alloc.allocator import Pool
 
 from helpers import memory_keys
 
@@ -24,8 +25,9 @@ def is_filled(address, size, value):
 class Model:
     """What must be true of an allocator, counted the slow way."""
 
-    def __init__(self, allocator, padding=0, has_ranges=False):
+    def __init__(self, allocator, padding=0, has_ranges=False, private=None):
         self.allocator = allocator
+        self.private = private          # the pool that everything is allocated from
         self.has_ranges = has_ranges
         self.padding = padding          # of each segment, where the memory does not align
         self.live = {}                  # address: (requested, size, value, pool)
@@ -34,7 +36,7 @@ class Model:
         self.freed = {}
 
     def malloc(self, nbytes, stream, value):
-        address = self.allocator.malloc(nbytes, stream)
+        address = self.allocator.malloc(nbytes, stream, self.private)
         assert address % 512 == 0
         start, size, requested = self.allocator.find(address)
         assert (start, requested) == (address, nbytes)
@@ -118,6 +120,26 @@ class Model:
         assert all(a[1] <= b[0] for a, b in zip(spans, spans[1:], strict=False))
 
 
+class PoolModel(Model):
+    """The model of an allocator that serves a private pool, and of what the pool had before."""
+
+    def restore(self, checkpoint):
+        """Free what the checkpoint does not have, and have again what it has."""
+        for address in list(self.live):
+            if self.live[address][1] != checkpoint.get(address, (0, 0))[1]:
+                self.free(address)
+                self.check()        # a peak may be between two frees
+        missing = {address: live for address, live in checkpoint.items() if address not in self.live}
+        places = [(address, size, nbytes) for address, (nbytes, size, _, _) in missing.items()]
+        self.allocator.restore(self.private, places)
+        for address, (nbytes, size, value, pool) in missing.items():
+            assert self.allocator.find(address) == (address, size, nbytes)
+            fill(address, min(nbytes, 4096), value)
+            fill(address + nbytes - 1, 1, value)
+            self.live[address] = nbytes, size, value, pool
+            self.count(self.allocated, nbytes, size, pool)
+
+
 SIZES = {
     "small": lambda rng: rng.randint(1, 4 * KIB),
     "classes": lambda rng: rng.choice((512, 513, 4096, 100 * KIB, MIB)),
@@ -143,6 +165,35 @@ def test_random_work_is_exact_at_every_step(make, sizes, seed):
         model.check()
     model.allocator.empty_cache()
     model.check()
+    assert model.allocator.reserved_bytes == 0
+
+
+@pytest.mark.parametrize("sizes", SIZES)
+@pytest.mark.parametrize("seed", range(3))
+def test_random_work_with_checkpoints_is_exact_at_every_step(make, sizes, seed):
+    rng = random.Random(f"checkpoints {sizes} {seed}")
+    pool = Pool()
+    pool.keep(True)
+    model = PoolModel(make(skew=4096 * seed), 64 * KIB if seed else 0, make.has_ranges, pool)
+    checkpoints = [{}]
+    for step in range(500):
+        choice = rng.random()
+        if choice < 0.03:
+            checkpoints.append(dict(model.live))
+        elif choice < 0.06:
+            model.restore(rng.choice(checkpoints[-5:]))
+        elif not model.live or choice < (0.65 if step % 200 < 120 else 0.4):
+            model.malloc(SIZES[sizes](rng), rng.choice(STREAMS), rng.randrange(256))
+        else:
+            model.free(rng.choice(list(model.live)))
+        model.check()
+    for checkpoint in checkpoints[-5:]:
+        model.restore(checkpoint)
+        model.check()
+    model.restore({})
+    model.check()
+    pool.keep(False)
+    model.allocator.empty_cache(pool)
     assert model.allocator.reserved_bytes == 0
 
 

@@ -12,6 +12,7 @@ from l0rt._base.arguments cimport is_whole, whole
 from l0rt._base.interrupts cimport interrupt_raise
 from l0rt.runtime.alloc.arena cimport arena_hit, block_drop
 from l0rt.runtime.alloc.arena_index cimport heap_arena, heap_find_arena, heap_poll
+from l0rt.runtime.alloc.atomics cimport store_int
 from l0rt.runtime.alloc.block cimport heap_snapshot, l0rt_block_info
 from l0rt.runtime.alloc.deferred_free cimport block_mark, block_move, block_use
 from l0rt.runtime.alloc.heap cimport (
@@ -20,12 +21,14 @@ from l0rt.runtime.alloc.heap cimport (
     heap_close,
     heap_create,
     heap_destroy,
+    heap_restore,
     heap_set_limit,
     heap_sleep,
     every_pool,
     heap_trim,
     heap_tune,
     heap_wake,
+    l0rt_place,
     pointer_free,
 )
 from l0rt.runtime.alloc.page_map cimport map_find
@@ -95,6 +98,10 @@ cdef class Pool:
         self.private_pool.plain = plain
         self.private_pool.limit = most
         self.private_pool.id[1] = next(_numbers)
+
+    def keep(self, bint keeps):
+        """Give no memory of the pool back until it is kept no more: by nobody, if it is kept several times."""
+        store_int(&self.private_pool.holders, self.private_pool.holders + (1 if keeps else -1))
 
     @property
     def id(self):
@@ -234,6 +241,27 @@ cdef class Allocator:
             status = heap_wake(self.heap, pool.private_pool, True)
         if status != L0RT_OK:
             Allocator_raise(self, status, 0)
+
+    def restore(self, Pool pool not None, places):
+        """Allocate again in a pool, at the same addresses, what was allocated there: ``(address, size, requested)`` of
+        each, as `find` returns it. All or nothing."""
+        cdef int64_t count = len(places), failed
+        cdef l0rt_place* copied = <l0rt_place*>calloc(count + 1, sizeof(l0rt_place))
+        cdef l0rt_block** blocks = <l0rt_block**>calloc(count + 1, sizeof(l0rt_block*))
+        cdef int status = L0RT_NO_HOST_MEMORY
+        try:
+            if copied != NULL and blocks != NULL:
+                for i, (address, size, requested) in enumerate(places):
+                    copied[i].ptr, copied[i].size, copied[i].requested = <void*><uintptr_t>address, size, requested
+                with nogil:
+                    status = heap_restore(self.heap, pool.private_pool, copied, count, blocks, &failed)
+            if status == L0RT_INVALID_POINTER:
+                raise ValueError(f"the memory at {places[failed][0]:#x} is not free, or is not the pool's")
+            if status != L0RT_OK:
+                Allocator_raise(self, status, 0)
+        finally:
+            free(copied)
+            free(blocks)
 
     def set_limit(self, limit):
         """Reserve at most ``limit`` bytes from now on; None for no limit."""

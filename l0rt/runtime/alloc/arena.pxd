@@ -33,6 +33,9 @@ cdef enum:
 cdef int arena_take(l0rt_arena* arena, uint64_t size, uint64_t requested, bint recounting,
                     l0rt_block** out) noexcept nogil
 cdef bint arena_give(l0rt_block* block, bint recounting) noexcept nogil
+# Allocate just this part of a free block. All arenas are locked, and a recount follows.
+cdef int arena_take_part(l0rt_block* block, void* ptr, uint64_t size, uint64_t requested,
+                         l0rt_block** out) noexcept nogil
 cdef void arena_unstack(l0rt_arena* arena) noexcept nogil
 cdef uint64_t size_step(const l0rt_tuning* tuning, uint64_t nbytes) noexcept nogil
 cdef void oversize_bump(l0rt_heap* heap, l0rt_stat* stat, bint more) noexcept nogil

@@ -309,6 +309,27 @@ cdef int arena_take(l0rt_arena* arena, uint64_t size, uint64_t requested, bint r
     return TAKEN
 
 
+cdef int arena_take_part(l0rt_block* block, void* ptr, uint64_t size, uint64_t requested,
+                         l0rt_block** out) noexcept nogil:
+    cdef int pool = block.segment.pool
+    cdef uint64_t front = <char*>ptr - <char*>block.ptr, rest = block.size - front - size
+    cdef int64_t inactive = <int64_t>(front != 0) + <int64_t>(rest != 0), inactive_bytes = front + rest
+    cdef l0rt_block* before = block
+    if not records_ready(block.arena):
+        return L0RT_NO_HOST_MEMORY
+    if block_is_split(block):
+        inactive -= 1
+        inactive_bytes -= block.size
+    block_unbin(block)
+    if front != 0:
+        block = block_split(block, front)
+        block_bin(before)
+    if rest != 0:
+        block_bin(block_split(block, size))
+    give_out(&block.arena.headroom[pool], block, requested, inactive, inactive_bytes, out)
+    return TAKEN
+
+
 cdef inline void give_out(l0rt_headroom* headroom, l0rt_block* block, uint64_t requested,
                           int64_t inactive, int64_t inactive_bytes, l0rt_block** out) noexcept nogil:
     headroom_take(headroom, block.size, requested, inactive, inactive_bytes)

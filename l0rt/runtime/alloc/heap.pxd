@@ -77,6 +77,16 @@ cdef inline l0rt_block* block_find(const void* ptr) noexcept nogil:
     return block if block != NULL and block_is_allocated(block) else NULL
 
 
+cdef struct l0rt_place:             # of an allocation
+    void* ptr
+    uint64_t size                   # that it takes
+    uint64_t requested
+
+# Allocate the same again that a pool had at these places, without by whom: all or nothing. L0RT_INVALID_POINTER: the
+# place of number `failed` is not free, or is no place of the pool. Waits for freed blocks that other streams use.
+cdef int heap_restore(l0rt_heap* heap, l0rt_private_pool* private_pool, const l0rt_place* places, int64_t count,
+                      l0rt_block** out, int64_t* failed) noexcept nogil
+
 # A pool without memory keeps its addresses.
 cdef bint heap_can_sleep(l0rt_heap* heap, l0rt_private_pool* private_pool) noexcept nogil
 cdef int heap_sleep(l0rt_heap* heap, l0rt_private_pool* private_pool, bint takes_memory=*) noexcept nogil

@@ -8,6 +8,7 @@ from libc.string cimport memcmp, memcpy
 from l0rt.runtime.alloc.arena cimport (
     MISS,
     arena_give,
+    arena_take_part,
     arena_unstack,
     block_drop,
     block_return,
@@ -57,9 +58,11 @@ from l0rt.runtime.alloc.stats cimport (
     heap_tuning,
     recount_all,
     recount_lock,
+    recount_lock_all,
     recount_unlock,
 )
 from l0rt.runtime.alloc.types cimport (
+    L0RT_ASLEEP,
     L0RT_CLOSED,
     L0RT_DOUBLE_FREE,
     L0RT_HELD_UP,
@@ -70,10 +73,14 @@ from l0rt.runtime.alloc.types cimport (
     L0RT_OK,
     L0RT_OUT_OF_MEMORY,
     L0RT_OWNED,
+    BINNED,
     BY_ADDRESS,
+    GRAIN,
     LIVE,
     LIVE_LARGE,
+    PAGE,
     RAW,
+    SMALL,
     SPARE,
     UNCACHED,
     USED,
@@ -362,6 +369,66 @@ cdef int give_back_of(l0rt_heap* heap, void* stream, l0rt_private_pool* private_
         arena = arena.next if share == NULL else arena.next_of_share
     mutex_unlock(&heap.growth)
     return L0RT_OK
+
+
+cdef int heap_restore(l0rt_heap* heap, l0rt_private_pool* private_pool, const l0rt_place* places, int64_t count,
+                      l0rt_block** out, int64_t* failed) noexcept nogil:
+    cdef l0rt_arena* first = heap_arenas(heap)
+    cdef uint32_t before
+    cdef int status
+    failed[0] = 0
+    if first == NULL or count == 0:
+        return L0RT_OK if count == 0 else L0RT_INVALID_POINTER
+    status = pending_wait(heap)
+    if status != L0RT_OK:
+        return status
+    before = context_begin(first, NULL)
+    if recount_lock_all(heap):
+        status = restore_all(heap, private_pool, places, count, out, failed)
+        recount_all(heap, NULL, SMALL)
+        recount_unlock(heap)
+    else:
+        status = load_int(&heap.closed)
+    context_end(before)
+    return status
+
+
+cdef int restore_all(l0rt_heap* heap, l0rt_private_pool* private_pool, const l0rt_place* places, int64_t count,
+                     l0rt_block** out, int64_t* failed) noexcept nogil:
+    """All arenas are locked."""
+    cdef l0rt_arena* arena = heap.arenas
+    cdef l0rt_block* block
+    cdef int64_t i = 0
+    cdef int status = L0RT_ASLEEP if is_asleep(private_pool) else L0RT_OK
+    while arena != NULL:
+        if arena.private_pool == private_pool:
+            arena_unstack(arena)    # else a place may be cut into several free blocks
+        arena = arena.next
+    while i < count and status == L0RT_OK:
+        block = map_find(places[i].ptr)
+        status = L0RT_INVALID_POINTER
+        if is_free_there(block, heap, private_pool, &places[i]):
+            status = arena_take_part(block, places[i].ptr, places[i].size, places[i].requested, &out[i])
+        i += 1
+    failed[0] = i - 1
+    if status != L0RT_OK:
+        for i in range(failed[0]):
+            arena_give(out[i], True)
+    return status
+
+
+cdef bint is_free_there(l0rt_block* block, l0rt_heap* heap, const l0rt_private_pool* private_pool,
+                        const l0rt_place* place) noexcept nogil:
+    cdef uint64_t least, front, rest
+    if (block == NULL or block.state != BINNED or block.arena.heap != heap or block.arena.private_pool != private_pool
+            or place.size - 1 >= block.size or place.requested - 1 >= place.size):
+        return False
+    least = GRAIN if block.segment.pool == SMALL else PAGE
+    front = <char*>place.ptr - <char*>block.ptr
+    if front > block.size - place.size:
+        return False
+    rest = block.size - front - place.size
+    return front % GRAIN == 0 and rest % GRAIN == 0 and (front == 0 or front >= least) and (rest == 0 or rest >= least)
 
 
 cdef const l0rt_tuning* kept(l0rt_heap* heap, const l0rt_tuning* tuning) noexcept nogil:

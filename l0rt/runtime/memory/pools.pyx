@@ -15,7 +15,7 @@ from l0rt._base.arguments cimport known_as
 from l0rt._base.interrupts cimport enter_at_once
 from l0rt.runtime.alloc.allocator cimport Pool
 from l0rt.runtime.alloc.arena_index cimport heap_reclaim
-from l0rt.runtime.alloc.atomics cimport load, store_int
+from l0rt.runtime.alloc.atomics cimport load
 from l0rt.runtime.alloc.deferred_free cimport block_mark, block_order
 from l0rt.runtime.alloc.heap cimport block_find
 from l0rt.runtime.alloc.share cimport private_pool_leave
@@ -142,7 +142,7 @@ of the built-in device type; another type's interface has a ``MemPool`` of its o
         reclaim()
 
     def use_count(self):
-        """Return 1, and 1 more for every thread that is inside of it and every graph that uses its memory.
+        """Return 1, and 1 more for every thread that is inside of it and every graph or checkpoint that uses it.
 
         Returns
         -------
@@ -564,9 +564,9 @@ def pool_of(id):
 
 
 def keep_addresses(MemPool pool not None, bint keeps):
-    """A graph uses the pool's addresses from now on, or one does no more: as long as one does, no memory of it is
-    given back. Return the address of the pool's record."""
-    store_int(&pool.private_pool.holders, pool.private_pool.holders + (1 if keeps else -1))
+    """A graph or a checkpoint uses the pool's addresses from now on, or one does no more: as long as one does, no
+    memory of it is given back. Return the address of the pool's record."""
+    pool.pool.keep(keeps)
     if not keeps:
         reclaim()
     return <size_t>pool.private_pool

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checkpoints of private pools: what is allocated there at one moment, to be allocated again later."""
+
+from l0rt._base.arguments import address_of
+from l0rt.buffers.buffer import Buffer
+from l0rt.buffers.empty import restore
+from l0rt.errors import InvalidArgumentError
+from l0rt.runtime.memory.pools import MemPool, index_or_current, keep_addresses, pool_of
+from l0rt.runtime.memory.trace import segments
+
+
+class PoolCheckpoint:
+    """What is allocated in a private pool on one device at one moment. `get_checkpoint_state` makes it.
+
+    As long as it is there, the pool is, and gives no memory back.
+    """
+
+    _pool: MemPool
+    _device: int
+    _record: int  # the allocator's, of the pool
+    _live: dict  # address: size and requested size
+
+    def __init__(self):
+        raise TypeError("get_checkpoint_state() makes a PoolCheckpoint")
+
+    @classmethod
+    def _of(cls, pool, device):
+        self = cls.__new__(cls)
+        self._pool, self._device = pool, device
+        self._record = keep_addresses(pool, True)
+        self._live = _live(pool, device)
+        return self
+
+    def __del__(self):
+        if hasattr(self, "_record"):
+            keep_addresses(self._pool, False)
+
+    @property
+    def device(self):
+        """The index of the device."""
+        return self._device
+
+    @property
+    def pool_id(self):
+        """The ``id`` of the pool."""
+        return self._pool.id
+
+    @property
+    def live_addresses(self):
+        """The addresses of what was allocated, a frozenset."""
+        return frozenset(self._live)
+
+    def __repr__(self):
+        return f"<PoolCheckpoint of pool {self.pool_id} on device {self._device}: {len(self._live)} allocations>"
+
+
+def get_checkpoint_state(device, pool_id):
+    """Return what is allocated in a private pool on a device, for `set_checkpoint_pool_state`.
+
+    Freed memory that other streams still use counts as free.
+
+    Parameters
+    ----------
+    device : int, str, device or None
+        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
+    pool_id : tuple of two int or MemPool
+        The pool, or its id: what `graph_pool_handle` or `Graph.pool` returned.
+
+    Returns
+    -------
+    PoolCheckpoint
+
+    Raises
+    ------
+    InvalidArgumentError
+        There is no such pool.
+    DeviceIndexError
+        There is no device with this index.
+
+    Notes
+    -----
+    torch's counterpart is ``torch._C._cuda_getCheckpointState``.
+    """
+    return PoolCheckpoint._of(_pool(pool_id), index_or_current(device))
+
+
+def set_checkpoint_pool_state(device, state, stale=()):
+    """Bring a private pool back to a checkpoint, and return Buffers of what is allocated again.
+
+    What is allocated now at a place and with a size of the checkpoint stays as it is, with its contents. All else that
+    is allocated has to be in ``stale``, and is freed. What the checkpoint has and what is then not allocated is
+    allocated again at the same addresses. Its contents are what the memory has. It is in the order of the stream whose
+    segment it is in, and is freed with its new Buffer.
+
+    Parameters
+    ----------
+    device : int, str, device or None
+        The device of the checkpoint.
+    state : PoolCheckpoint
+        What `get_checkpoint_state` returned.
+    stale : iterable of Buffer or int, optional
+        What is allocated in the pool and not wanted any more: Buffers, and addresses of what has no Buffer.
+
+    Returns
+    -------
+    list of Buffer
+        In the order of addresses. A Buffer that is dropped frees its memory.
+
+    Raises
+    ------
+    InvalidArgumentError
+        Something is allocated that the checkpoint has not, and that is not in ``stale``; or ``stale`` has what is not
+        allocated in the pool; or the checkpoint is of another device. Nothing has changed.
+    RuntimeError
+        The pool is asleep, or memory of the checkpoint is in use, because another thread allocates from the pool; or
+        the device is being captured.
+
+    Notes
+    -----
+    torch's counterpart is ``torch._C._cuda_setCheckpointPoolState``. It takes the storages that own from then on what
+    is allocated again; l0rt makes new Buffers.
+    """
+    if not isinstance(state, PoolCheckpoint):
+        raise TypeError(f"state must be what get_checkpoint_state() returned, not {type(state).__name__}")
+    if index_or_current(device) != state.device:
+        raise InvalidArgumentError(f"the checkpoint is of device {state.device}, not of {device}")
+    wanted, live = state._live, _live(state._pool, state.device)
+    buffers, addresses = {}, set()
+    for item in stale:
+        address = item.ptr if isinstance(item, Buffer) else address_of(item)
+        if address not in live:
+            raise InvalidArgumentError(f"stale has {address:#x}, where nothing is allocated in pool {state.pool_id}")
+        if type(item) is Buffer:
+            buffers[address] = item
+        elif isinstance(item, Buffer):
+            raise InvalidArgumentError(f"stale has a Buffer at {address:#x} that does not own its memory")
+        else:
+            addresses.add(address)
+    kept = live.keys() - buffers.keys() - addresses
+    unknown = [address for address in kept if address not in wanted or wanted[address][0] != live[address][0]]
+    if unknown:
+        raise InvalidArgumentError(
+            "Any stale tensors which are being manually freed must be passed to set checkpoint: "
+            f"{', '.join(map(hex, sorted(unknown)[:8]))} of {len(unknown)} are not in stale")
+    places = [(address, *wanted[address]) for address in sorted(wanted.keys() - kept)]
+    return restore(state._record, state.device, [*buffers.values(), *addresses], places)
+
+
+def check_pool_live_allocations(device, pool_id, expected_live_allocations):
+    """Return whether just these addresses are allocated in a private pool on a device.
+
+    Parameters
+    ----------
+    device : int, str, device or None
+        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
+    pool_id : tuple of two int or MemPool
+        The pool, or its id.
+    expected_live_allocations : iterable of int
+        Addresses at which allocations begin.
+
+    Returns
+    -------
+    bool
+
+    Raises
+    ------
+    InvalidArgumentError
+        There is no such pool.
+    DeviceIndexError
+        There is no device with this index.
+
+    Notes
+    -----
+    torch's counterpart is ``torch._C._cuda_checkPoolLiveAllocations``.
+    """
+    expected = {address_of(address) for address in expected_live_allocations}
+    return _live(_pool(pool_id), index_or_current(device)).keys() == expected
+
+
+def _pool(pool_id):
+    pool = pool_id if isinstance(pool_id, MemPool) else None
+    if pool is None:
+        if not isinstance(pool_id, tuple):
+            raise TypeError(f"pool_id must be a MemPool or its id, two numbers, got {pool_id!r}")
+        pool = pool_of(pool_id)
+    if pool is None:
+        raise InvalidArgumentError(f"Could not find pool of id {pool_id}: there is none, or it was dropped")
+    return pool
+
+
+def _live(pool, device):
+    """Return address -> (size, requested size) of what is allocated."""
+    return {block["address"]: (block["size"], block["requested_size"])
+            for segment in segments(pool.id, device) for block in segment["blocks"]
+            if block["state"] == "active_allocated"}
