@@ -3,7 +3,7 @@
 # return of -1 or NULL means failure: a Python exception is set (the GIL is taken only then), and l0rt_last_error tells
 # the same without the GIL.
 
-from libc.stdint cimport uint32_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from l0rt.runtime.streams.guard_impl cimport l0rt_guard_impl
 
@@ -42,6 +42,22 @@ cdef extern from "l0rt/l0rt.h" nogil:
     enum: L0RT_MODULE_SPIRV
     enum: L0RT_MODULE_NATIVE
     enum: L0RT_LAUNCH_COOPERATIVE
+    # opaque: whoever has made a generator, or asked for the default one, releases it
+    ctypedef struct l0rt_generator:
+        pass
+    ctypedef struct l0rt_stat_values:
+        int64_t current, peak, allocated, freed
+    ctypedef struct l0rt_stat_pools:
+        l0rt_stat_values all, small_pool, large_pool
+    ctypedef struct l0rt_memory_stats:
+        l0rt_stat_pools allocation, segment, active, inactive_split
+        l0rt_stat_pools allocated_bytes, reserved_bytes, active_bytes, inactive_split_bytes, requested_bytes
+        l0rt_stat_values oversize_allocations, oversize_segments
+        int64_t num_alloc_retries, num_ooms, num_sync_all_streams, num_device_alloc, num_device_free
+        int64_t num_oom_rejections, num_oom_fallback, max_split_size
+    enum: L0RT_RESET_PEAKS
+    enum: L0RT_RESET_TOTALS
+    enum: L0RT_GRAPH_KEEP
 
 cdef int l0rt_init() except -1 nogil
 cdef int l0rt_device_count() except -1 nogil
@@ -93,3 +109,32 @@ cdef int l0rt_graph_end(l0rt_graph* graph) except -1 nogil
 cdef int l0rt_graph_replay(l0rt_graph* graph) except -1 nogil
 cdef int l0rt_graph_release(l0rt_graph* graph) except -1 nogil
 cdef int l0rt_last_error(char* text, size_t size) noexcept nogil
+cdef int l0rt_is_open() noexcept nogil
+cdef int l0rt_count_devices() except -1 nogil
+cdef l0rt_stream* l0rt_exchange_device_stream(l0rt_stream* stream) except NULL nogil
+cdef int l0rt_fill_async(
+    void* dst, const void* pattern, size_t pattern_size, size_t nbytes, l0rt_stream* stream) except -1 nogil
+cdef int l0rt_get_memory_stats(int device, int kind, l0rt_memory_stats* stats, size_t size) except -1 nogil
+cdef int64_t l0rt_memory_allocated(int device) except -1 nogil
+cdef int l0rt_memory_info(int device, size_t* free, size_t* total) except -1 nogil
+cdef int l0rt_memory_reset_stats(int device, int kind, int what) except -1 nogil
+cdef int l0rt_memory_empty_cache(int kind) except -1 nogil
+cdef int l0rt_memory_set_limit(int device, uint64_t nbytes) except -1 nogil
+cdef int l0rt_pool_id(l0rt_pool* pool, uint64_t* id) except -1 nogil
+cdef l0rt_pool* l0rt_pool_find(const uint64_t* id) except NULL nogil
+cdef l0rt_graph* l0rt_graph_create_with(unsigned int flags) except NULL nogil
+cdef int l0rt_graph_begin_with(l0rt_graph* graph, l0rt_pool* pool, const char* mode) except -1 nogil
+cdef int l0rt_graph_instantiate(l0rt_graph* graph) except -1 nogil
+cdef int l0rt_graph_reset(l0rt_graph* graph) except -1 nogil
+cdef l0rt_pool* l0rt_graph_pool(l0rt_graph* graph) except NULL nogil
+cdef int l0rt_graph_dump(l0rt_graph* graph, const char* path) except -1 nogil
+cdef int l0rt_graph_register_generator(l0rt_graph* graph, l0rt_generator* generator) except -1 nogil
+cdef l0rt_generator* l0rt_generator_create(int device) except NULL nogil
+cdef l0rt_generator* l0rt_generator_default(int device) except NULL nogil
+cdef int l0rt_generator_release(l0rt_generator* generator) except -1 nogil
+cdef int l0rt_generator_get(l0rt_generator* generator, uint64_t* seed, uint64_t* offset) except -1 nogil
+cdef int l0rt_generator_set(l0rt_generator* generator, uint64_t seed, uint64_t offset) except -1 nogil
+cdef int l0rt_generator_draw(
+    l0rt_generator* generator, uint64_t words, uint64_t* seed, uint64_t* offset) except -1 nogil
+cdef int l0rt_generator_place(
+    l0rt_generator* generator, uint64_t words, void** seed, void** offset, uint64_t* within) except -1 nogil

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The C API: the functions of the runtime for Cython, C and C++, without the GIL."""
 
-from cpython.exc cimport PyErr_Fetch, PyErr_NormalizeException, PyErr_Restore
-from cpython.object cimport PyObject
+import os
+import struct
+
 from cpython.pycapsule cimport PyCapsule_New
 from cpython.pyport cimport PY_SSIZE_T_MAX
 from cpython.ref cimport Py_DECREF, Py_INCREF
-from libc.stdint cimport UINT64_MAX, uint32_t, uintptr_t
-from libc.string cimport strncpy
+from libc.stdint cimport UINT64_MAX, int64_t, uint32_t, uint64_t, uintptr_t
+from libc.string cimport memcpy, memset
 
 from l0rt.launch.built cimport (
     l0rt_kernel as kernel_t,
@@ -26,12 +27,24 @@ from l0rt.runtime.alloc.arena cimport (
     raw_try,
     raw_try_free,
 )
-from l0rt.runtime.alloc.atomics cimport load
-from l0rt.runtime.alloc.deferred_free cimport block_mark, block_move, block_order, block_use
+from l0rt.runtime.alloc.atomics cimport load, load_int
+from l0rt.runtime.alloc.deferred_free cimport block_mark, block_move, block_order, block_use, pending_poll
 from l0rt.runtime.alloc.heap cimport block_find, block_raw, raw_free
 from l0rt.runtime.alloc.page_map cimport map_start
-from l0rt.runtime.alloc.types cimport L0RT_INVALID_POINTER, L0RT_OWNED, RAW, RAW_PINNED, l0rt_arena, l0rt_block
-from l0rt.runtime.current.thread cimport current_device, current_stream, exchange_device, exchange_stream, thread_peek
+from l0rt.runtime.alloc.stats cimport heap_allocated_bytes, heap_stats
+from l0rt.runtime.alloc.types cimport (
+    L0RT_INVALID_POINTER,
+    L0RT_OWNED,
+    RAW,
+    RAW_PINNED,
+    l0rt_arena,
+    l0rt_block,
+    l0rt_heap,
+    l0rt_stats,
+)
+from l0rt.runtime.current.failure cimport attach, fail_with, failed, failure_last
+from l0rt.runtime.current.generator cimport Generator
+from l0rt.runtime.current.thread cimport current_device, current_stream, exchange_device, exchange_stream, restore, thread_peek
 from l0rt.runtime.memory.active_pool cimport arena_asked
 from l0rt.runtime.memory.device cimport malloc_slow, raise_status
 from l0rt.runtime.memory.operations cimport knows_streams, l0rt_extent, shared_find
@@ -42,12 +55,18 @@ from l0rt.runtime.streams.guard_impl cimport L0RT_EVENT_TIMING, l0rt_guard_impl
 from l0rt.runtime.streams.naming cimport guard_impl_of
 from l0rt.runtime.streams.queue cimport queue_share, queue_synchronize, queue_wait_queue
 from l0rt.runtime.streams.stream_pool cimport device_synchronize, pool_stream
+from l0rt.runtime.lazy cimport LazyInit
 from l0rt.runtime.streams.types cimport l0rt_device, l0rt_stream as stream_t
 
 from l0rt._base.interrupts import belongs_to_main_thread, raise_later
-from l0rt.graphs.graph import Graph
+from l0rt.graphs.graph import MODES, Graph, begin_with
+from l0rt.graphs.pool import pool_named
 from l0rt.launch.spirv import Spirv
+from l0rt.runtime.current.generator import XpuGenerator, default_generator
+from l0rt.runtime.memory import device as device_memory
+from l0rt.runtime.memory import pinned as host_memory
 from l0rt.runtime.memory.pools import XpuMemPool, use_mem_pool
+from l0rt.runtime.streams.devices import lazy
 
 cdef extern from "l0rt/l0rt.h" nogil:
     ctypedef struct l0rt_api:
@@ -97,70 +116,47 @@ cdef extern from "l0rt/l0rt.h" nogil:
         void* graph_replay
         void* graph_release
         void* launch_with_offset
+        void* is_open
+        void* count_devices
+        void* exchange_device_stream
+        void* fill_async
+        void* memory_stats
+        void* memory_allocated
+        void* memory_info
+        void* memory_reset_stats
+        void* memory_empty_cache
+        void* memory_set_limit
+        void* pool_id
+        void* pool_find
+        void* graph_create_with
+        void* graph_begin_with
+        void* graph_instantiate
+        void* graph_reset
+        void* graph_pool
+        void* graph_dump
+        void* graph_register_generator
+        void* generator_create
+        void* generator_default
+        void* generator_release
+        void* generator_get
+        void* generator_set
+        void* generator_draw
+        void* generator_place
     int L0RT_API_VERSION
 
-cdef extern from *:
-    """
-    /* What the thread's last failure was, for callers without the GIL. */
-    static __thread struct { int code; char text[1024]; } l0rt_failure;
-    static int *l0rt_failure_code(void) { return &l0rt_failure.code; }
-    static char *l0rt_failure_text(void) { return l0rt_failure.text; }
-    """
-    int* l0rt_failure_code() noexcept nogil
-    char* l0rt_failure_text() noexcept nogil
 
-
-UNKNOWN_THREAD = ("a call failed in a thread that has no Python thread state, which the reason was lost with: "
-                  "PyGILState_Ensure() and PyEval_SaveThread() at the thread's start keep one")
-
-
-cdef int failed() except -1 nogil:
-    """Store the exception that is set, for `l0rt_last_error`. It stays set."""
-    cdef PyObject* kind = NULL
-    cdef PyObject* value = NULL
-    cdef PyObject* trace = NULL
-    with gil:
-        PyErr_Fetch(&kind, &value, &trace)
-        if kind == NULL:    # the exception was lost with the thread state that only the raising code had
-            note(RuntimeError(UNKNOWN_THREAD))
-        else:
-            PyErr_NormalizeException(&kind, &value, &trace)
-            note(<object>value)
-            PyErr_Restore(kind, value, trace)
-    return -1
-
-
-cdef void note(object error) noexcept:
-    try:
-        code = getattr(error, "code", None)
-        text = f"{type(error).__name__}: {error}".encode("utf-8", "replace")[:1023]
-    except BaseException as failure:    # raised by a signal handler that ran during this code
-        if belongs_to_main_thread(failure):
-            raise_later(failure)
-        code, text = None, type(error).__name__.encode()
-    l0rt_failure_code()[0] = code[1] if code else -1
-    strncpy(l0rt_failure_text(), <const char*>text, 1024)
+cdef const l0rt_guard_impl* impl = guard_impl_of(b"xpu")
+cdef LazyInit opening = lazy
 
 
 cdef int refuse_null(const char* what) except -1 nogil:
     with gil:
-        error = ValueError(f"{what.decode()} is needed, got NULL")
-        note(error)
-        raise error
+        fail_with(ValueError(f"{what.decode()} is needed, got NULL"))
 
 
 cdef int refuse_flags(unsigned int flags, const char* whose, int known) except -1 nogil:
     with gil:
-        error = ValueError(f"the flags of {whose.decode()} must be 0 or {known}, got {flags}")
-        note(error)
-        raise error
-
-
-cdef int failure_last(char* text, size_t size) noexcept nogil:
-    if text != NULL and size != 0:
-        strncpy(text, l0rt_failure_text(), size - 1)
-        text[size - 1] = 0
-    return l0rt_failure_code()[0]
+        fail_with(ValueError(f"the flags of {whose.decode()} must be 0 or {known}, got {flags}"))
 
 
 # What raises, called through a type that does not: Cython would take the GIL after each call to look for an exception.
@@ -195,12 +191,35 @@ cdef inline int note_failed() noexcept nogil:
     return (<quiet_void>failed)()
 
 
+cdef inline stream_t* stream_on(int device) noexcept nogil:
+    """The thread's current stream; NULL: an exception is set. It asks again where the exception could not be kept."""
+    cdef stream_t* stream = try_current_stream(device)
+    return stream if stream != NULL or not attach() else try_current_stream(device)
+
+
+cdef int of_device(int device) except -1 nogil:
+    """An index that is valid; -1 means the current device."""
+    cdef stream_t* stream = stream_on(device)
+    return failed() if stream == NULL else stream.device.index
+
+
 cdef int l0rt_init() except -1 nogil:
+    attach()
     return failed() if try_ensure() < 0 else 0
 
 
 cdef int l0rt_device_count() except -1 nogil:
+    attach()
     return failed() if try_ensure() < 0 else device_total()
+
+
+cdef int l0rt_is_open() noexcept nogil:
+    with gil:
+        return opening.is_ready()
+
+
+cdef int l0rt_count_devices() except -1 nogil:
+    return impl.device_count()
 
 
 cdef int l0rt_current_device() noexcept nogil:
@@ -209,11 +228,13 @@ cdef int l0rt_current_device() noexcept nogil:
 
 cdef int l0rt_exchange_device(int device) except -1 nogil:
     cdef int previous = try_exchange_device(device)
+    if previous < 0 and attach():       # the exception could not be kept: ask again
+        previous = try_exchange_device(device)
     return failed() if previous < 0 else previous
 
 
 cdef l0rt_stream* l0rt_current_stream(int device) except NULL nogil:
-    cdef stream_t* stream = try_current_stream(device)
+    cdef stream_t* stream = stream_on(device)
     if stream != NULL:
         return <l0rt_stream*>stream
     failed()
@@ -224,14 +245,23 @@ cdef l0rt_stream* l0rt_exchange_stream(l0rt_stream* stream) except NULL nogil:
     cdef stream_t* previous
     if stream == NULL:
         refuse_null(b"a stream")
+    attach()
     previous = (<stream_t* (*)(stream_t*) noexcept nogil>exchange_stream)(<stream_t*>stream)
     if previous == NULL:
         failed()
     return <l0rt_stream*>previous
 
 
+cdef l0rt_stream* l0rt_exchange_device_stream(l0rt_stream* stream) except NULL nogil:
+    cdef int device = current_device()
+    cdef l0rt_stream* previous = l0rt_exchange_stream(stream)
+    restore(device, NULL)
+    return previous
+
+
 cdef l0rt_stream* l0rt_pool_stream(int device, int priority) except NULL nogil:
-    cdef stream_t* stream = try_current_stream(device)  # checks the index, and means the current by -1
+    cdef stream_t* stream = stream_on(device)   # checks the index, and means the current by -1
+    attach()
     if stream != NULL:
         stream = (<stream_t* (*)(void*, int) noexcept nogil>pool_stream)(stream.device, priority)
     if stream == NULL:
@@ -242,6 +272,7 @@ cdef l0rt_stream* l0rt_pool_stream(int device, int priority) except NULL nogil:
 cdef void* l0rt_stream_handle(l0rt_stream* stream) except NULL nogil:
     if stream == NULL:
         refuse_null(b"a stream")
+    attach()
     cdef void* handle = (<void* (*)(stream_t*) noexcept nogil>queue_share)(<stream_t*>stream)
     if handle == NULL:
         failed()
@@ -251,13 +282,15 @@ cdef void* l0rt_stream_handle(l0rt_stream* stream) except NULL nogil:
 cdef int l0rt_stream_synchronize(l0rt_stream* stream) except -1 nogil:
     if stream == NULL:
         refuse_null(b"a stream")
+    attach()
     if (<int (*)(stream_t*, unsigned long) noexcept nogil>queue_synchronize)(<stream_t*>stream, UINT64_MAX) < 0:
         return failed()
     return 0
 
 
 cdef int l0rt_device_synchronize(int device) except -1 nogil:
-    cdef stream_t* stream = try_current_stream(device)
+    cdef stream_t* stream = stream_on(device)
+    attach()
     if stream == NULL or (<int (*)(void*, unsigned long) noexcept nogil>device_synchronize)(
             stream.device, UINT64_MAX) < 0:
         return failed()
@@ -298,7 +331,7 @@ cdef void* malloc_anywhere(size_t nbytes, int device, stream_t* on) except? NULL
     if nbytes == 0:
         return NULL
     if on == NULL:
-        on = try_current_stream(device)
+        on = stream_on(device)
         if on == NULL:
             failed()
     elif device != -1 and device != on.device.index:
@@ -318,7 +351,9 @@ cdef void* malloc_rest(void* who, size_t nbytes, bint locked) noexcept nogil:
 
 
 cdef void* malloc_slowly(stream_t* on, size_t nbytes) noexcept nogil:
-    cdef l0rt_block* block = try_malloc_slow(on, nbytes)
+    cdef l0rt_block* block
+    attach()
+    block = try_malloc_slow(on, nbytes)
     if block == NULL:
         note_failed()
         return NULL
@@ -327,14 +362,13 @@ cdef void* malloc_slowly(stream_t* on, size_t nbytes) noexcept nogil:
 
 cdef int refuse_device(int device, int streams) except -1 nogil:
     with gil:
-        error = ValueError(f"device {device} is not the stream's device, {streams}")
-        note(error)
-        raise error
+        fail_with(ValueError(f"device {device} is not the stream's device, {streams}"))
 
 
 cdef int answer(int status, const void* ptr) except -1 nogil:
     if status == 0:
         return 0
+    attach()
     (<int (*)(int, const void*) noexcept nogil>raise_status)(status, ptr)
     return failed()
 
@@ -405,6 +439,7 @@ cdef int l0rt_memcpy_async(void* dst, const void* src, size_t nbytes, l0rt_strea
         stream = l0rt_current_stream(-1)
     if nbytes != 0 and (dst == NULL or src == NULL):
         refuse_null(b"an address to copy to and from")
+    attach()
     if (<int (*)(stream_t*, void*, const void*, size_t) noexcept nogil>queue_copy)(
             <stream_t*>stream, dst, src, nbytes) < 0:
         return failed()
@@ -413,14 +448,28 @@ cdef int l0rt_memcpy_async(void* dst, const void* src, size_t nbytes, l0rt_strea
 
 cdef int l0rt_memset_async(void* dst, int value, size_t nbytes, l0rt_stream* stream) except -1 nogil:
     cdef unsigned char byte = value & 0xFF
+    return l0rt_fill_async(dst, &byte, 1, nbytes, stream)
+
+
+cdef int l0rt_fill_async(
+        void* dst, const void* pattern, size_t pattern_size, size_t nbytes, l0rt_stream* stream) except -1 nogil:
     if stream == NULL:
         stream = l0rt_current_stream(-1)
-    if nbytes != 0 and dst == NULL:
-        refuse_null(b"an address to fill")
+    if pattern == NULL or (nbytes != 0 and dst == NULL):
+        refuse_null(b"an address to fill" if pattern != NULL else b"a pattern")
+    if pattern_size not in (1, 2, 4, 8, 16) or nbytes % pattern_size != 0:
+        refuse_pattern(pattern_size, nbytes)
+    attach()
     if (<int (*)(stream_t*, void*, const void*, size_t, size_t) noexcept nogil>queue_fill)(
-            <stream_t*>stream, dst, &byte, 1, nbytes) < 0:
+            <stream_t*>stream, dst, pattern, pattern_size, nbytes) < 0:
         return failed()
     return 0
+
+
+cdef int refuse_pattern(size_t pattern_size, size_t nbytes) except -1 nogil:
+    with gil:
+        fail_with(ValueError(f"a pattern must have 1, 2, 4, 8 or 16 bytes, a divisor of what is filled: got "
+                             f"{pattern_size} bytes to fill {nbytes}"))
 
 
 cdef int l0rt_last_error(char* text, size_t size) noexcept nogil:
@@ -440,9 +489,7 @@ cdef const l0rt_guard_impl* l0rt_guard_impl_of(const char* type) except NULL nog
 
 cdef int refuse_type(const char* type) except -1 nogil:
     with gil:
-        error = NotImplementedError(f"no guard table for device type {type.decode('utf-8', 'replace')}")
-        note(error)
-        raise error
+        fail_with(NotImplementedError(f"no guard table for device type {type.decode('utf-8', 'replace')}"))
 
 
 cdef l0rt_module* l0rt_module_create(
@@ -451,6 +498,7 @@ cdef l0rt_module* l0rt_module_create(
     cdef module_t* made = NULL
     if code == NULL:
         refuse_null(b"a module's code")
+    attach()
     stream = try_current_stream(device)     # checks the index, and means the current by -1
     if stream != NULL:
         with gil:
@@ -485,6 +533,7 @@ cdef l0rt_kernel* l0rt_kernel_get(l0rt_module* module, const char* name) except 
         refuse_null(b"a module")
     if name == NULL:
         refuse_null(b"a kernel's name")
+    attach()
     with gil:
         kernel = (<quiet_find>module_kernel)(<module_t*>module, name)
     if kernel == NULL:
@@ -516,6 +565,7 @@ cdef inline int launch(
         refuse_null(b"each of kernel, sizes and arguments")
     if flags & ~<unsigned int>L0RT_LAUNCH_COOPERATIVE:
         refuse_flags(flags, b"a launch", L0RT_LAUNCH_COOPERATIVE)
+    attach()
     if on == NULL:
         on = try_current_stream((<kernel_t*>kernel).module.device.index)
         if on == NULL:
@@ -527,25 +577,21 @@ cdef inline int launch(
     return 0
 
 
-# The functions of the guard table set an exception as they return a failure. Others are called through a type that
-# does not raise: see above.
-cdef const l0rt_guard_impl* impl = guard_impl_of(b"xpu")
-
-
-cdef inline int told(int status) except -1 nogil:
-    return status if status >= 0 else failed()
-
+# The functions of the guard table note a failure themselves, as those of this table do.
 
 cdef int l0rt_stream_query(l0rt_stream* stream) except -1 nogil:
     if stream == NULL:
         refuse_null(b"a stream")
-    return told(impl.query_stream(stream))
+    return impl.query_stream(stream)
 
 
 cdef int l0rt_stream_wait_stream(l0rt_stream* stream, l0rt_stream* other) except -1 nogil:
     if stream == NULL or other == NULL:
         refuse_null(b"a stream")
-    return told((<int (*)(stream_t*, stream_t*) noexcept nogil>queue_wait_queue)(<stream_t*>stream, <stream_t*>other))
+    attach()
+    if (<int (*)(stream_t*, stream_t*) noexcept nogil>queue_wait_queue)(<stream_t*>stream, <stream_t*>other) < 0:
+        return failed()
+    return 0
 
 
 cdef int l0rt_event_record(l0rt_event** event, l0rt_stream* stream, unsigned int flags) except -1 nogil:
@@ -553,27 +599,27 @@ cdef int l0rt_event_record(l0rt_event** event, l0rt_stream* stream, unsigned int
         refuse_null(b"a place for the event and a stream")
     if flags & ~<unsigned int>L0RT_EVENT_TIMING:
         refuse_flags(flags, b"an event", L0RT_EVENT_TIMING)
-    return told(impl.record_event(<void**>event, stream, flags))
+    return impl.record_event(<void**>event, stream, flags)
 
 
 cdef int l0rt_stream_wait_event(l0rt_stream* stream, l0rt_event* event) except -1 nogil:
     if stream == NULL:
         refuse_null(b"a stream")
-    return told(impl.block(event, stream))
+    return impl.block(event, stream)
 
 
 cdef int l0rt_event_query(l0rt_event* event) except -1 nogil:
-    return told(impl.query_event(event))
+    return impl.query_event(event)
 
 
 cdef int l0rt_event_synchronize(l0rt_event* event) except -1 nogil:
-    return told(impl.synchronize_event(event))
+    return impl.synchronize_event(event)
 
 
 cdef int l0rt_event_elapsed_time(l0rt_event* start, l0rt_event* end, double* milliseconds) except -1 nogil:
     if start == NULL or end == NULL or milliseconds == NULL:
         refuse_null(b"each of two events and a place for the time")
-    return told(impl.elapsed_time(start, end, milliseconds))
+    return impl.elapsed_time(start, end, milliseconds)
 
 
 cdef int l0rt_event_destroy(l0rt_event* event) except -1 nogil:
@@ -586,7 +632,8 @@ cdef void* l0rt_host_malloc(size_t nbytes, int device) except? NULL nogil:
     cdef stream_t* stream
     if nbytes == 0:
         return NULL
-    stream = (<stream_t* (*)(int) noexcept nogil>current_stream)(device)    # checks the index
+    attach()
+    stream = try_current_stream(device)     # checks the index
     block = NULL
     if stream != NULL:
         block = (<l0rt_block* (*)(stream_t*, size_t, void*, bint) noexcept nogil>host_malloc_for)(
@@ -601,6 +648,7 @@ cdef int l0rt_host_free(void* ptr) except -1 nogil:
     cdef int status = raw_free(ptr, RAW_PINNED)
     if status == 0:
         return 0
+    attach()
     (<int (*)(int, const void*) noexcept nogil>raise_status)(status, ptr)
     return failed()
 
@@ -611,15 +659,99 @@ cdef void* kept(object made) noexcept:
     return <void*>made
 
 
-cdef int failed_with(error) except -1:
-    note(error)
-    raise error
-
-
 cdef int dropped(void* what) except -1 nogil:
     if what != NULL:
         with gil:
             Py_DECREF(<object>what)
+    return 0
+
+
+cdef inline l0rt_heap* heap_at(int index, int kind) noexcept nogil:
+    """The heap of an existing device; NULL while nothing was allocated."""
+    cdef l0rt_device* device = device_record(index)
+    return <l0rt_heap*>load(&device.heap if kind == L0RT_MEMORY_DEVICE else &device.host_heap)
+
+
+cdef int refuse_kind(int kind) except -1 nogil:
+    with gil:
+        fail_with(ValueError(f"the kind of memory must be {L0RT_MEMORY_DEVICE} or {L0RT_MEMORY_HOST}, got {kind}"))
+
+
+cdef inline bint has_heap(int kind) noexcept nogil:
+    return kind == L0RT_MEMORY_DEVICE or kind == L0RT_MEMORY_HOST
+
+
+cdef int l0rt_get_memory_stats(int device, int kind, l0rt_memory_stats* stats, size_t size) except -1 nogil:
+    cdef l0rt_heap* heap
+    cdef l0rt_stats now
+    if stats == NULL:
+        refuse_null(b"a place for the statistics")
+    if not has_heap(kind):
+        refuse_kind(kind)
+    heap = heap_at(of_device(device), kind)
+    if heap == NULL:
+        memset(stats, 0, size)
+        return 0
+    if load_int(&heap.has_gone) != 0:
+        pending_poll(heap)
+    heap_stats(heap, &now)
+    memset(stats, 0, size)
+    memcpy(stats, &now, min(size, sizeof(now)))
+    return 0
+
+
+cdef int64_t l0rt_memory_allocated(int device) except -1 nogil:
+    cdef l0rt_heap* heap = heap_at(of_device(device), L0RT_MEMORY_DEVICE)
+    return heap_allocated_bytes(heap) if heap != NULL else 0
+
+
+cdef int l0rt_memory_info(int device, size_t* free, size_t* total) except -1 nogil:
+    if free == NULL or total == NULL:
+        refuse_null(b"a place for both sizes")
+    with gil:
+        try:
+            free[0], total[0] = device_memory.memory_info(None if device == -1 else device)[:2]
+        except BaseException as error:
+            fail_with(error)
+    return 0
+
+
+cdef int l0rt_memory_reset_stats(int device, int kind, int what) except -1 nogil:
+    if not has_heap(kind):
+        refuse_kind(kind)
+    if what & ~(L0RT_RESET_PEAKS | L0RT_RESET_TOTALS):
+        refuse_flags(what, b"a reset", L0RT_RESET_PEAKS | L0RT_RESET_TOTALS)
+    device = of_device(device)
+    with gil:
+        try:
+            module = device_memory if kind == L0RT_MEMORY_DEVICE else host_memory
+            if what & L0RT_RESET_PEAKS:
+                module.reset_peak_stats(device)
+            if what & L0RT_RESET_TOTALS:
+                module.reset_accumulated_stats(device)
+        except BaseException as error:
+            fail_with(error)
+    return 0
+
+
+cdef int l0rt_memory_empty_cache(int kind) except -1 nogil:
+    if not has_heap(kind):
+        refuse_kind(kind)
+    with gil:
+        try:
+            (device_memory if kind == L0RT_MEMORY_DEVICE else host_memory).empty_cache()
+        except BaseException as error:
+            fail_with(error)
+    return 0
+
+
+cdef int l0rt_memory_set_limit(int device, uint64_t nbytes) except -1 nogil:
+    device = of_device(device)
+    with gil:
+        try:
+            device_memory.set_limit(None if nbytes == UINT64_MAX else nbytes, device)
+        except BaseException as error:
+            fail_with(error)
     return 0
 
 
@@ -628,11 +760,29 @@ cdef l0rt_pool* l0rt_pool_create() except NULL nogil:
         try:
             return <l0rt_pool*>kept(XpuMemPool())
         except BaseException as error:
-            failed_with(error)
+            fail_with(error)
 
 
 cdef int l0rt_pool_release(l0rt_pool* pool) except -1 nogil:
     return dropped(pool)
+
+
+cdef int l0rt_pool_id(l0rt_pool* pool, uint64_t* id) except -1 nogil:
+    if pool == NULL or id == NULL:
+        refuse_null(b"a pool and a place for its id")
+    with gil:
+        id[0], id[1] = (<object><void*>pool).id
+    return 0
+
+
+cdef l0rt_pool* l0rt_pool_find(const uint64_t* id) except NULL nogil:
+    if id == NULL:
+        refuse_null(b"a pool's id")
+    with gil:
+        try:
+            return <l0rt_pool*>kept(pool_named((id[0], id[1])))
+        except BaseException as error:
+            fail_with(error)
 
 
 cdef l0rt_pool_scope* l0rt_pool_enter(l0rt_pool* pool, int device) except NULL nogil:
@@ -644,7 +794,7 @@ cdef l0rt_pool_scope* l0rt_pool_enter(l0rt_pool* pool, int device) except NULL n
             scope.__enter__()
             return <l0rt_pool_scope*>kept(scope)
         except BaseException as error:
-            failed_with(error)
+            fail_with(error)
 
 
 cdef int l0rt_pool_leave(l0rt_pool_scope* scope) except -1 nogil:
@@ -654,7 +804,7 @@ cdef int l0rt_pool_leave(l0rt_pool_scope* scope) except -1 nogil:
         try:
             (<object><void*>scope).__exit__(None, None, None)
         except BaseException as error:
-            failed_with(error)
+            fail_with(error)
         Py_DECREF(<object><void*>scope)
     return 0
 
@@ -692,19 +842,83 @@ cdef l0rt_graph* l0rt_graph_create() except NULL nogil:
         try:
             return <l0rt_graph*>kept(OfC())
         except BaseException as error:
-            failed_with(error)
+            fail_with(error)
+
+
+cdef l0rt_graph* l0rt_graph_create_with(unsigned int flags) except NULL nogil:
+    if flags & ~<unsigned int>L0RT_GRAPH_KEEP:
+        refuse_flags(flags, b"a graph", L0RT_GRAPH_KEEP)
+    with gil:
+        try:
+            return <l0rt_graph*>kept(OfC(keep_graph=flags != 0))
+        except BaseException as error:
+            fail_with(error)
 
 
 cdef int l0rt_graph_begin(l0rt_graph* graph) except -1 nogil:
     return graph_do(graph, b"capture_begin")
 
 
+cdef int l0rt_graph_begin_with(l0rt_graph* graph, l0rt_pool* pool, const char* mode) except -1 nogil:
+    if graph == NULL:
+        refuse_null(b"a graph")
+    with gil:
+        try:
+            name = "default" if mode == NULL else mode.decode()
+            if name not in MODES:
+                raise ValueError(f"the mode of a capture must be one of {', '.join(MODES)}, got {name!r}")
+            begin_with(<object><void*>graph, None if pool == NULL else <object><void*>pool, name)
+        except BaseException as error:
+            fail_with(error)
+    return 0
+
+
 cdef int l0rt_graph_end(l0rt_graph* graph) except -1 nogil:
     return graph_do(graph, b"capture_end")
 
 
+cdef int l0rt_graph_instantiate(l0rt_graph* graph) except -1 nogil:
+    return graph_do(graph, b"instantiate")
+
+
 cdef int l0rt_graph_replay(l0rt_graph* graph) except -1 nogil:
     return graph_do(graph, b"replay")
+
+
+cdef int l0rt_graph_reset(l0rt_graph* graph) except -1 nogil:
+    return graph_do(graph, b"reset")
+
+
+cdef l0rt_pool* l0rt_graph_pool(l0rt_graph* graph) except NULL nogil:
+    if graph == NULL:
+        refuse_null(b"a graph")
+    with gil:
+        try:
+            return <l0rt_pool*>kept(pool_named((<object><void*>graph).pool()))
+        except BaseException as error:
+            fail_with(error)
+
+
+cdef int l0rt_graph_dump(l0rt_graph* graph, const char* path) except -1 nogil:
+    if graph == NULL or path == NULL:
+        refuse_null(b"a graph and a path")
+    with gil:
+        try:
+            (<object><void*>graph).debug_dump(os.fsdecode(path))
+        except BaseException as error:
+            fail_with(error)
+    return 0
+
+
+cdef int l0rt_graph_register_generator(l0rt_graph* graph, l0rt_generator* generator) except -1 nogil:
+    if graph == NULL or generator == NULL:
+        refuse_null(b"a graph and a generator")
+    with gil:
+        try:
+            (<object><void*>graph).register_generator_state(<object><void*>generator)
+        except BaseException as error:
+            fail_with(error)
+    return 0
 
 
 cdef int graph_do(l0rt_graph* graph, const char* what) except -1 nogil:
@@ -714,12 +928,79 @@ cdef int graph_do(l0rt_graph* graph, const char* what) except -1 nogil:
         try:
             getattr(<object><void*>graph, what.decode())()
         except BaseException as error:
-            failed_with(error)
+            fail_with(error)
     return 0
 
 
 cdef int l0rt_graph_release(l0rt_graph* graph) except -1 nogil:
     return dropped(graph)
+
+
+cdef l0rt_generator* l0rt_generator_create(int device) except NULL nogil:
+    device = of_device(device)
+    with gil:
+        try:
+            return <l0rt_generator*>kept(XpuGenerator(device))
+        except BaseException as error:
+            fail_with(error)
+
+
+cdef l0rt_generator* l0rt_generator_default(int device) except NULL nogil:
+    device = of_device(device)
+    with gil:
+        try:
+            return <l0rt_generator*>kept(default_generator(device))
+        except BaseException as error:
+            fail_with(error)
+
+
+cdef int l0rt_generator_release(l0rt_generator* generator) except -1 nogil:
+    return dropped(generator)
+
+
+cdef int l0rt_generator_get(l0rt_generator* generator, uint64_t* seed, uint64_t* offset) except -1 nogil:
+    if generator == NULL or seed == NULL or offset == NULL:
+        refuse_null(b"a generator and places for its seed and its offset")
+    with gil:
+        state = (<Generator><void*>generator).state
+        seed[0], offset[0] = state.seed, state.offset
+    return 0
+
+
+cdef int l0rt_generator_set(l0rt_generator* generator, uint64_t seed, uint64_t offset) except -1 nogil:
+    if generator == NULL:
+        refuse_null(b"a generator")
+    with gil:
+        try:
+            (<object><void*>generator).set_state(struct.pack("<QQ", seed, offset))
+        except BaseException as error:
+            fail_with(error)
+    return 0
+
+
+cdef int l0rt_generator_draw(
+        l0rt_generator* generator, uint64_t words, uint64_t* seed, uint64_t* offset) except -1 nogil:
+    if generator == NULL or seed == NULL or offset == NULL:
+        refuse_null(b"a generator and places for its seed and its offset")
+    with gil:
+        try:
+            seed[0], offset[0] = (<object><void*>generator).philox_engine_inputs(words)
+        except BaseException as error:
+            fail_with(error)
+    return 0
+
+
+cdef int l0rt_generator_place(
+        l0rt_generator* generator, uint64_t words, void** seed, void** offset, uint64_t* within) except -1 nogil:
+    if generator == NULL or seed == NULL or offset == NULL or within == NULL:
+        refuse_null(b"a generator and places for two addresses and a number")
+    with gil:
+        try:
+            first, second, within[0] = (<object><void*>generator).philox_state(words)
+            seed[0], offset[0] = <void*><uintptr_t>first, <void*><uintptr_t>second
+        except BaseException as error:
+            fail_with(error)
+    return 0
 
 
 cdef l0rt_api _api
@@ -769,5 +1050,31 @@ _api.graph_end = <void*>l0rt_graph_end
 _api.graph_replay = <void*>l0rt_graph_replay
 _api.graph_release = <void*>l0rt_graph_release
 _api.launch_with_offset = <void*>l0rt_launch_with_offset
+_api.is_open = <void*>l0rt_is_open
+_api.count_devices = <void*>l0rt_count_devices
+_api.exchange_device_stream = <void*>l0rt_exchange_device_stream
+_api.fill_async = <void*>l0rt_fill_async
+_api.memory_stats = <void*>l0rt_get_memory_stats
+_api.memory_allocated = <void*>l0rt_memory_allocated
+_api.memory_info = <void*>l0rt_memory_info
+_api.memory_reset_stats = <void*>l0rt_memory_reset_stats
+_api.memory_empty_cache = <void*>l0rt_memory_empty_cache
+_api.memory_set_limit = <void*>l0rt_memory_set_limit
+_api.pool_id = <void*>l0rt_pool_id
+_api.pool_find = <void*>l0rt_pool_find
+_api.graph_create_with = <void*>l0rt_graph_create_with
+_api.graph_begin_with = <void*>l0rt_graph_begin_with
+_api.graph_instantiate = <void*>l0rt_graph_instantiate
+_api.graph_reset = <void*>l0rt_graph_reset
+_api.graph_pool = <void*>l0rt_graph_pool
+_api.graph_dump = <void*>l0rt_graph_dump
+_api.graph_register_generator = <void*>l0rt_graph_register_generator
+_api.generator_create = <void*>l0rt_generator_create
+_api.generator_default = <void*>l0rt_generator_default
+_api.generator_release = <void*>l0rt_generator_release
+_api.generator_get = <void*>l0rt_generator_get
+_api.generator_set = <void*>l0rt_generator_set
+_api.generator_draw = <void*>l0rt_generator_draw
+_api.generator_place = <void*>l0rt_generator_place
 
 _C_API = PyCapsule_New(&_api, b"l0rt.capi._C_API", NULL)

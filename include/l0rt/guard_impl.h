@@ -7,7 +7,8 @@
  *
  * - GIL: the caller holds no GIL. The guards below need none either.
  * - Threads: every function may be called from any thread. What is current belongs to the calling thread.
- * - Errors: -1, or NULL for a pointer, means failure. A function that can set a Python exception sets one.
+ * - Errors: -1, or NULL for a pointer, means failure. A function that can set a Python exception sets one. After a
+ *   failure of l0rt's table "xpu", l0rt_api.last_error() returns its code and text.
  * - Ownership: streams are borrowed, events belong to the caller until destroy_event(), and a table lives as long as
  *   the process. Streams, events and tables of one device type must not be passed to the functions of another.
  * - NULL for a stream or for a place to write to is a failure of l0rt's own tables; an event may be NULL where the
@@ -54,7 +55,7 @@ typedef struct l0rt_guard_impl {
   uint32_t size;    /* sizeof(l0rt_guard_impl) of the table's author. A newer table only appends functions. */
   const char *type; /* The name of the device type, such as "xpu". */
 
-  /* Returns the number of devices. It returns 0 for a failure. */
+  /* Returns the number of devices; 0 means that there is none. l0rt's own tables open no driver for it. */
   int (*device_count)(void);
   /* Returns the index of the calling thread's current device. */
   int (*get_device)(void);

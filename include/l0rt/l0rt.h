@@ -12,7 +12,8 @@
  * - Errors: -1 or NULL means failure, unless the function says otherwise. Then a Python exception is set in the calling
  *   thread, and last_error() returns its code and text without the GIL. A caller that continues after a failure must
  *   call PyErr_Clear() with the GIL held. A C function that returns a result to Python while an exception is set makes
- *   Python raise SystemError.
+ *   Python raise SystemError. In a thread that Python did not start, and outside of Python code there, no exception
+ *   stays set: last_error() alone has the failure.
  * - Units: sizes are in bytes, devices are indexes from 0.
  * - Ownership: streams and tables are borrowed; the caller never frees them. Memory from malloc() belongs to the caller
  *   until free() or free_async().
@@ -76,6 +77,55 @@ typedef struct l0rt_arg {
   size_t size;
 } l0rt_arg;
 
+/* A generator of random numbers: a seed and an offset into the Philox stream of that seed. The type is opaque. */
+typedef struct l0rt_generator l0rt_generator;
+
+/* One statistic, and the same of all memory and of each of the allocator's two pools. The names are torch's. */
+typedef struct l0rt_stat_values {
+  int64_t current;
+  int64_t peak;
+  int64_t allocated;
+  int64_t freed;
+} l0rt_stat_values;
+
+typedef struct l0rt_stat_pools {
+  l0rt_stat_values all;
+  l0rt_stat_values small_pool;
+  l0rt_stat_values large_pool;
+} l0rt_stat_pools;
+
+/* What memory_stats() returns. A newer l0rt only appends fields. */
+typedef struct l0rt_memory_stats {
+  l0rt_stat_pools allocation;
+  l0rt_stat_pools segment;
+  l0rt_stat_pools active;
+  l0rt_stat_pools inactive_split;
+  l0rt_stat_pools allocated_bytes;
+  l0rt_stat_pools reserved_bytes;
+  l0rt_stat_pools active_bytes;
+  l0rt_stat_pools inactive_split_bytes;
+  l0rt_stat_pools requested_bytes;
+  l0rt_stat_values oversize_allocations;
+  l0rt_stat_values oversize_segments;
+  int64_t num_alloc_retries;
+  int64_t num_ooms;
+  int64_t num_sync_all_streams;
+  int64_t num_device_alloc;
+  int64_t num_device_free;
+  int64_t num_oom_rejections;
+  int64_t num_oom_fallback;
+  int64_t max_split_size;
+} l0rt_memory_stats;
+
+/* What memory_reset_stats() resets, and the flag of graph_create_with(). */
+#define L0RT_RESET_PEAKS 1
+#define L0RT_RESET_TOTALS 2
+#define L0RT_GRAPH_KEEP 1u
+
+/* The codes of last_error() when memory ran out, or a limit left none: of the host and of the device. */
+#define L0RT_ERROR_OUT_OF_HOST_MEMORY 0x70000002
+#define L0RT_ERROR_OUT_OF_DEVICE_MEMORY 0x70000003
+
 /* The formats of module_create(), and the flags of launch(). */
 #define L0RT_MODULE_SPIRV 0
 #define L0RT_MODULE_NATIVE 1
@@ -86,7 +136,7 @@ typedef struct l0rt_api {
   uint32_t size;    /* sizeof(l0rt_api) of the installed l0rt. A newer l0rt only appends functions. */
   /* Opens the driver now. Without this call the first function that needs a device opens it. Returns 0. */
   int (*init)(void);
-  /* Returns the number of devices. It opens the driver. */
+  /* Returns the number of devices. It opens the driver; count_devices() does not. */
   int (*device_count)(void);
   /* Returns the index of the calling thread's current device, 0 by default. It never fails. */
   int (*current_device)(void);
@@ -215,6 +265,72 @@ typedef struct l0rt_api {
   int (*launch_with_offset)(l0rt_kernel *kernel, const uint32_t groups[3], const uint32_t group_size[3],
                             const uint32_t global_offset[3], const l0rt_arg *args, uint32_t count, unsigned flags,
                             l0rt_stream *stream);
+  /* Returns 1 if the driver is open in this process, 0 if it is not. It never fails. */
+  int (*is_open)(void);
+  /* Returns the number of devices without opening the driver in this process; 0 means that there is none. */
+  int (*count_devices)(void);
+  /* Makes `stream` current on its device, and leaves the current device as it is. Returns the stream that was current
+   * on the device of `stream`. */
+  l0rt_stream *(*exchange_device_stream)(l0rt_stream *stream);
+  /* Fills `nbytes` bytes with copies of the pattern, in the order of `stream`; NULL is the current stream of the current
+   * device. `pattern_size` is 1, 2, 4, 8 or 16, and divides `nbytes`. The pattern is copied. Returns 0 without waiting.
+   */
+  int (*fill_async)(void *dst, const void *pattern, size_t pattern_size, size_t nbytes, l0rt_stream *stream);
+  /* Writes the statistics of the memory of `device` to `*stats`; -1 is the current device. `kind` is L0RT_MEMORY_DEVICE
+   * or L0RT_MEMORY_HOST, the pinned memory of the device's context. `size` is sizeof(l0rt_memory_stats). Before the
+   * first allocation all are 0. Returns 0. */
+  int (*memory_stats)(int device, int kind, l0rt_memory_stats *stats, size_t size);
+  /* Returns the bytes of all allocated blocks of `device`; -1 is the current device. */
+  int64_t (*memory_allocated)(int device);
+  /* Writes how many bytes of the memory of `device` are free, and how many it has; -1 is the current device. Returns
+   * 0. */
+  int (*memory_info)(int device, size_t *free, size_t *total);
+  /* Resets statistics of `device` and of a kind of memory: `what` is L0RT_RESET_PEAKS (every peak is the current value),
+   * L0RT_RESET_TOTALS (allocated, freed and the counters are 0), or both. Returns 0. */
+  int (*memory_reset_stats)(int device, int kind, int what);
+  /* Returns cached memory of that kind, of all devices, to the driver. Returns 0. */
+  int (*memory_empty_cache)(int kind);
+  /* Lets the allocator of `device` reserve at most `nbytes` bytes; UINT64_MAX removes the limit. Returns 0. */
+  int (*memory_set_limit)(int device, uint64_t nbytes);
+  /* Writes the id of the pool to `id`: two numbers, which no other pool of the process has. Returns 0. */
+  int (*pool_id)(l0rt_pool *pool, uint64_t id[2]);
+  /* Returns the living pool with that id; the caller releases it. Fails with ValueError if there is none. */
+  l0rt_pool *(*pool_find)(const uint64_t id[2]);
+  /* Makes an empty graph as graph_create() does. `flags` is 0, or L0RT_GRAPH_KEEP: graph_end() builds nothing, and
+   * graph_instantiate() or the first replay does. */
+  l0rt_graph *(*graph_create_with)(unsigned flags);
+  /* Begins a capture as graph_begin() does. Memory comes from `pool`; NULL is the graph's own. `mode` is "default",
+   * "thread_local", "global" or "relaxed": whose waits for a whole device are refused meanwhile. NULL is "default".
+   * Returns 0. */
+  int (*graph_begin_with)(l0rt_graph *graph, l0rt_pool *pool, const char *mode);
+  /* Builds what is replayed, of a graph that was made with L0RT_GRAPH_KEEP. Returns 0. */
+  int (*graph_instantiate)(l0rt_graph *graph);
+  /* Drops the capture, waits for its replays, and releases its memory pool. Returns 0. */
+  int (*graph_reset)(l0rt_graph *graph);
+  /* Returns the memory pool of a captured graph; the caller releases it. */
+  l0rt_pool *(*graph_pool)(l0rt_graph *graph);
+  /* Writes a description of a captured graph, in the DOT language, to the file `path`. Returns 0. */
+  int (*graph_dump)(l0rt_graph *graph, const char *path);
+  /* Lets captures of the graph draw from the generator: each replay uses new numbers. Returns 0. */
+  int (*graph_register_generator)(l0rt_graph *graph, l0rt_generator *generator);
+  /* Makes a generator for `device`; -1 is the current device. The caller releases it. */
+  l0rt_generator *(*generator_create)(int device);
+  /* Returns the default generator of `device`, which l0rt's own random numbers come from; -1 is the current device. The
+   * caller releases it. */
+  l0rt_generator *(*generator_default)(int device);
+  /* Ends this holder's use of the generator. NULL does nothing. Returns 0. */
+  int (*generator_release)(l0rt_generator *generator);
+  /* Writes the generator's seed, and the number of 32-bit words that were used. Returns 0. */
+  int (*generator_get)(l0rt_generator *generator, uint64_t *seed, uint64_t *offset);
+  /* Sets the seed and the offset, a multiple of 4. Returns 0. */
+  int (*generator_set)(l0rt_generator *generator, uint64_t seed, uint64_t offset);
+  /* Advances the offset by `words` 32-bit words, rounded up to a multiple of 4. Writes the seed, and the offset of the
+   * first of these words. Fails while a graph is captured from the current stream. Returns 0. */
+  int (*generator_draw)(l0rt_generator *generator, uint64_t words, uint64_t *seed, uint64_t *offset);
+  /* Does the same for a kernel, also in a capture: writes the addresses, in memory of the device, where the kernel reads
+   * the seed and the offset, 64 bits each; and how many words it adds to that offset. Launch the kernel in the order of
+   * the current stream. Returns 0. */
+  int (*generator_place)(l0rt_generator *generator, uint64_t words, void **seed, void **offset, uint64_t *within);
 } l0rt_api;
 
 #ifdef PYTHON_API_VERSION

@@ -14,6 +14,7 @@ from libc.stdlib cimport free, malloc
 from l0rt._base.arguments cimport known_as
 from l0rt._base.interrupts cimport enter_at_once
 from l0rt.runtime.current.event cimport slots_elapsed_ms
+from l0rt.runtime.current.failure cimport attach, failed
 from l0rt.runtime.current.thread cimport (
     current_device,
     current_stream,
@@ -35,7 +36,7 @@ from l0rt.runtime.streams.stream_pool cimport device_synchronize, pool_stream
 from l0rt.runtime.streams.types cimport *
 from l0rt.runtime.streams.wait cimport slot_query, slot_wait
 
-from l0rt.runtime.streams.devices import lazy
+from l0rt.runtime.streams.devices import device_count, lazy
 from l0rt.runtime.streams.naming import DTYPES, supported_dtypes
 
 cdef str _type = lazy.device_type       # a C variable: a block of device_index asks for it each time
@@ -45,13 +46,11 @@ cdef const l0rt_guard_impl* xpu_guard_impl() noexcept nogil:
     return &xpu_impl
 
 
-cdef int impl_device_count() noexcept nogil:
-    return device_total()
-
-
-cdef int impl_set_device(int device) except -1 nogil:
-    exchange_device(device)
-    return 0
+cdef int impl_device_count() except -1 nogil:
+    if device_total() > 0:
+        return device_total()
+    with gil:
+        return device_count()
 
 
 cdef int impl_unchecked_set_device(int device) noexcept nogil:
@@ -174,31 +173,150 @@ cdef int impl_device_capability(int device, uint64_t* dtypes) except -1 nogil:
     return 0
 
 
-xpu_impl.device_count = impl_device_count
+# The functions of the table: they note a failure for l0rt_last_error. One that changes nothing as it fails is called
+# again where its exception was lost with a thread state of its own.
+
+
+cdef inline int checked(int status) noexcept nogil:
+    return status if status >= 0 else (<int (*)() noexcept nogil>failed)()
+
+
+cdef inline void* present(void* pointer) noexcept nogil:
+    if pointer == NULL:
+        (<int (*)() noexcept nogil>failed)()
+    return pointer
+
+
+cdef int table_device_count() noexcept nogil:
+    attach()
+    return checked((<int (*)() noexcept nogil>impl_device_count)())
+
+
+cdef int table_exchange_device(int device) noexcept nogil:
+    cdef int before = (<int_int>exchange_device)(device)
+    return before if before >= 0 else checked((<int_int>exchange_device)(device) if attach() else before)
+
+
+cdef int table_set_device(int device) noexcept nogil:
+    cdef int before = table_exchange_device(device)
+    return before if before < 0 else 0
+
+
+cdef void* table_get_stream(int device) noexcept nogil:
+    cdef void* stream = (<ptr_int>current_stream)(device)
+    return stream if stream != NULL else present((<ptr_int>current_stream)(device) if attach() else stream)
+
+
+cdef void* table_get_default_stream(int device) noexcept nogil:
+    cdef void* stream = (<ptr_int>impl_get_default_stream)(device)
+    return stream if stream != NULL else present((<ptr_int>impl_get_default_stream)(device) if attach() else stream)
+
+
+cdef void* table_get_stream_from_pool(int device, int priority) noexcept nogil:
+    attach()
+    return present((<ptr_int_int>impl_get_stream_from_pool)(device, priority))
+
+
+cdef void* table_exchange_stream(void* stream) noexcept nogil:
+    attach()
+    return present((<ptr_ptr>impl_exchange_stream)(stream))
+
+
+cdef int table_stream_device(void* stream) noexcept nogil:
+    attach()
+    return checked((<int_ptr>impl_stream_device)(stream))
+
+
+cdef void* table_stream_native_handle(void* stream) noexcept nogil:
+    attach()
+    return present((<ptr_ptr>impl_stream_native_handle)(stream))
+
+
+cdef int table_query_stream(void* stream) noexcept nogil:
+    attach()
+    return checked((<int_ptr>impl_query_stream)(stream))
+
+
+cdef int table_synchronize_stream(void* stream) noexcept nogil:
+    attach()
+    return checked((<int_ptr>impl_synchronize_stream)(stream))
+
+
+cdef int table_synchronize_device(int device) noexcept nogil:
+    attach()
+    return checked((<int_int>impl_synchronize_device)(device))
+
+
+cdef int table_record(void** event, void* stream) noexcept nogil:
+    attach()
+    return checked((<int_place_ptr>impl_record)(event, stream))
+
+
+cdef int table_block(void* event, void* stream) noexcept nogil:
+    attach()
+    return checked((<int_ptrs>impl_block)(event, stream))
+
+
+cdef int table_query_event(void* event) noexcept nogil:
+    attach()
+    return checked((<int_ptr>impl_query_event)(event))
+
+
+cdef int table_synchronize_event(void* event) noexcept nogil:
+    attach()
+    return checked((<int_ptr>impl_synchronize_event)(event))
+
+
+cdef int table_stream_priority(void* stream, int* priority) noexcept nogil:
+    attach()
+    return checked((<int (*)(void*, int*) noexcept nogil>impl_stream_priority)(stream, priority))
+
+
+cdef int table_is_stream_capturing(void* stream) noexcept nogil:
+    attach()
+    return checked((<int_ptr>impl_is_stream_capturing)(stream))
+
+
+cdef int table_record_event(void** event, void* stream, uint32_t flags) noexcept nogil:
+    attach()
+    return checked((<int_place_ptr_flags>impl_record_event)(event, stream, flags))
+
+
+cdef int table_elapsed_time(void* start, void* end, double* milliseconds) noexcept nogil:
+    attach()
+    return checked((<int_ptrs_double>impl_elapsed_time)(start, end, milliseconds))
+
+
+cdef int table_device_capability(int device, uint64_t* dtypes) noexcept nogil:
+    attach()
+    return checked((<int_int_bits>impl_device_capability)(device, dtypes))
+
+
+xpu_impl.device_count = table_device_count
 xpu_impl.get_device = current_device
-xpu_impl.exchange_device = <int_int>exchange_device
-xpu_impl.set_device = <int_int>impl_set_device
+xpu_impl.exchange_device = table_exchange_device
+xpu_impl.set_device = table_set_device
 xpu_impl.unchecked_set_device = impl_unchecked_set_device
-xpu_impl.get_stream = <ptr_int>current_stream
-xpu_impl.get_default_stream = <ptr_int>impl_get_default_stream
-xpu_impl.get_stream_from_pool = <ptr_int_int>impl_get_stream_from_pool
-xpu_impl.exchange_stream = <ptr_ptr>impl_exchange_stream
-xpu_impl.stream_device = <int_ptr>impl_stream_device
-xpu_impl.stream_native_handle = <ptr_ptr>impl_stream_native_handle
-xpu_impl.query_stream = <int_ptr>impl_query_stream
-xpu_impl.synchronize_stream = <int_ptr>impl_synchronize_stream
-xpu_impl.synchronize_device = <int_int>impl_synchronize_device
-xpu_impl.record = <int_place_ptr>impl_record
-xpu_impl.block = <int_ptrs>impl_block
-xpu_impl.query_event = <int_ptr>impl_query_event
-xpu_impl.synchronize_event = <int_ptr>impl_synchronize_event
+xpu_impl.get_stream = table_get_stream
+xpu_impl.get_default_stream = table_get_default_stream
+xpu_impl.get_stream_from_pool = table_get_stream_from_pool
+xpu_impl.exchange_stream = table_exchange_stream
+xpu_impl.stream_device = table_stream_device
+xpu_impl.stream_native_handle = table_stream_native_handle
+xpu_impl.query_stream = table_query_stream
+xpu_impl.synchronize_stream = table_synchronize_stream
+xpu_impl.synchronize_device = table_synchronize_device
+xpu_impl.record = table_record
+xpu_impl.block = table_block
+xpu_impl.query_event = table_query_event
+xpu_impl.synchronize_event = table_synchronize_event
 xpu_impl.destroy_event = impl_destroy_event
-xpu_impl.get_new_stream = <ptr_int_int>impl_get_stream_from_pool
-xpu_impl.stream_priority = <int (*)(void*, int*) noexcept nogil>impl_stream_priority
-xpu_impl.is_stream_capturing = <int_ptr>impl_is_stream_capturing
-xpu_impl.record_event = <int_place_ptr_flags>impl_record_event
-xpu_impl.elapsed_time = <int_ptrs_double>impl_elapsed_time
-xpu_impl.device_capability = <int_int_bits>impl_device_capability
+xpu_impl.get_new_stream = table_get_stream_from_pool
+xpu_impl.stream_priority = table_stream_priority
+xpu_impl.is_stream_capturing = table_is_stream_capturing
+xpu_impl.record_event = table_record_event
+xpu_impl.elapsed_time = table_elapsed_time
+xpu_impl.device_capability = table_device_capability
 publish(&xpu_impl, b"xpu")
 
 

@@ -45,6 +45,7 @@ from l0rt.runtime.alloc.stats cimport (
     stats_of_heap,
 )
 from l0rt.runtime.alloc.types cimport *
+from l0rt.runtime.current.failure cimport attach, failed
 from l0rt.runtime.current.guard cimport xpu_impl
 from l0rt.runtime.current.thread cimport current_device, stream_or_current, thread_peek
 from l0rt.runtime.lazy cimport LazyInit, on_fork_child
@@ -562,8 +563,14 @@ cdef int impl_record_data_ptr(void* ptr, void* stream) except -1 nogil:
     return raise_status(status, ptr) if status != 0 else 0
 
 
-# What the function may leave as a Python exception is, for a C caller, its return value.
-xpu_impl.record_data_ptr_on_stream = <int (*)(void*, void*) noexcept nogil>impl_record_data_ptr
+cdef int table_record_data_ptr(void* ptr, void* stream) noexcept nogil:
+    attach()
+    if (<int (*)(void*, void*) noexcept nogil>impl_record_data_ptr)(ptr, stream) < 0:
+        return (<int (*)() noexcept nogil>failed)()
+    return 0
+
+
+xpu_impl.record_data_ptr_on_stream = table_record_data_ptr
 
 
 # --- Device memory by its address, which nothing owns.

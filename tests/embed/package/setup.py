@@ -15,7 +15,7 @@ by_cython = [
 strict = ["-Wall", "-Werror"]
 by_c = [
     Extension(f"foreign.{name}", [f"foreign/{name}.c"], include_dirs=include, extra_compile_args=strict)
-    for name in ("by_c", "by_exchange")
+    for name in ("by_c", "by_embedder", "by_exchange")
 ]
 by_cpp = Extension(
     "foreign.by_cpp", ["foreign/by_cpp.cpp"], include_dirs=include, extra_compile_args=[*strict, "-std=c++17"]
