@@ -74,7 +74,7 @@ def __getattr__(name):
     elif name in _SUBMODULES:
         value = importlib.import_module(f"l0rt.{name}")
     else:
-        raise AttributeError(f"module 'l0rt' has no attribute {name!r}")
+        raise importlib.import_module("l0rt._base.instead").missing("l0rt", name)
     globals()[name] = value
     return value
 

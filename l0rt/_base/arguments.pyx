@@ -60,7 +60,8 @@ cdef int clamped_priority(priority) except? 2:
 
 cdef size_t checked_size(nbytes) except? 0:
     if not is_whole(nbytes):
-        raise TypeError(f"a size must be an int (bytes), got {type(nbytes).__name__}")
+        hint = ": the product of the shape and the item size" if isinstance(nbytes, (tuple, list)) else ""
+        raise TypeError(f"a size must be an int (bytes), got {type(nbytes).__name__}{hint}")
     size = whole(nbytes, "a size")
     if size < 0:
         raise ValueError(f"a size must not be negative, got {size}")
@@ -147,7 +148,8 @@ cdef bytes checked_pattern(value, pattern, size_t nbytes):
         raise TypeError("fill() takes a byte value or a pattern=, one of the two")
     if pattern is None:
         if not is_whole(value):
-            raise TypeError(f"fill() takes an int from 0 to 255, not {type(value).__name__}")
+            raise TypeError(f"fill() takes an int from 0 to 255, not {type(value).__name__}: "
+                            "fill(pattern=numpy.float32(value).tobytes()) repeats a number of another type")
         value = whole(value, "a byte")
         if not 0 <= value <= 255:
             raise ValueError(f"fill() takes a byte, 0 to 255, got {value}")

@@ -43,6 +43,13 @@ class Timer:
         self._events = tuple[Event, ...]()
         self._began = self._ended = 0.0
 
+    def __repr__(self):
+        if self._on is not None:
+            return "<l0rt.accelerator.Timer in its block>"
+        if not self._events or not self._events[1].query():
+            return f"<l0rt.accelerator.Timer {'not complete' if self._events else 'without a block'}>"
+        return f"<l0rt.accelerator.Timer {self.elapsed_time():.3f} ms on the device, {self.host_time():.3f} on the host>"
+
     def __enter__(self):
         if self._on is not None:
             raise RuntimeError("a Timer cannot be entered inside its own block: use another Timer")

@@ -50,17 +50,19 @@ import gc
 import pickle
 import sys
 import threading
-from weakref import ref
+from weakref import WeakKeyDictionary, ref
 
 from l0rt import philox
 from l0rt._base import lazynumpy as np
 from l0rt._base.callers import warn
+from l0rt._base.instead import Elsewhere
 from l0rt.errors import UnsupportedError
 from l0rt.runtime.current.generator import default_generator
 from l0rt.runtime.memory.importedpool import ImportedPool
 from l0rt.runtime.streams.devices import context_owner, lazy
 
 KINDS = ("device", "host", "shared")
+arrays = WeakKeyDictionary()    # a Buffer -> dtype and shape of the NumPy array that it was made of
 
 
 @cython.freelist(256)
@@ -511,15 +513,16 @@ cdef class Buffer:
     def __releasebuffer__(self, Py_buffer* view):
         Buffer_unhold(self)
 
-    def numpy(self, dtype="uint8", shape=None, *, stream=None):
+    def numpy(self, dtype=None, shape=None, *, stream=None):
         """Copy the buffer into a new NumPy array, in the order of ``stream``, and return the array.
 
         Parameters
         ----------
         dtype : str or NumPy dtype, optional
-            The element type.
+            The element type. None is that of the array of which `l0rt.from_numpy` made the buffer, else bytes.
         shape : int or tuple of int, optional
-            The shape, where one -1 stands for what follows from the size. None is one dimension.
+            The shape, where one -1 stands for what follows from the size. None is one dimension; without ``dtype`` too
+            it is the shape of that array.
         stream : optional, optional
             As in `copy_from`.
 
@@ -532,6 +535,9 @@ cdef class Buffer:
         ValueError
             The buffer was freed, or its size does not fit ``dtype`` and ``shape``.
         """
+        if dtype is None:
+            dtype, own = arrays.get(self, ("uint8", None))
+            shape = own if shape is None else shape
         return self.copy_to(array_of(self.nbytes, dtype, shape), stream=stream)
 
     def __array__(self, dtype=None, copy=None):
@@ -555,6 +561,20 @@ cdef class Buffer:
         return dlpack_capsule(made.pointer, made.nbytes, device, is_copied, versioned, made, Buffer_end_export)
 
     __dlpack_c_exchange_api__ = PyCapsule_New(&exchange, b"dlpack_exchange_api", NULL)
+
+    # What an array or a tensor has. An error says what to type; `__getattr__` would slow every other name.
+    shape = Elsewhere("l0rt.Buffer", "shape")
+    dtype = Elsewhere("l0rt.Buffer", "dtype")
+    size = Elsewhere("l0rt.Buffer", "size")
+    item = Elsewhere("l0rt.Buffer", "item")
+    cpu = Elsewhere("l0rt.Buffer", "cpu")
+    to = Elsewhere("l0rt.Buffer", "to")
+    clone = Elsewhere("l0rt.Buffer", "clone")
+    zero_ = Elsewhere("l0rt.Buffer", "zero_")
+    data_ptr = Elsewhere("l0rt.Buffer", "data_ptr")
+
+    def __dir__(self):
+        return [name for name in object.__dir__(self) if not isinstance(vars(Buffer).get(name), Elsewhere)]
 
     @property
     def __sycl_usm_array_interface__(self):

@@ -75,7 +75,9 @@ _DEVICE_TYPE = "xpu"
 
 
 def _driver(text):
-    if text in ("gpu", "cpu", "auto") or "/" in text:
+    if text.lower() in ("gpu", "cpu", "auto"):
+        return text.lower()
+    if "/" in text:
         return text
     raise ValueError("gpu, cpu, auto, or a library's path (with a / in it)")
 

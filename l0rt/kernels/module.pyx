@@ -330,6 +330,10 @@ Kernels", describes the build options.
     def __reduce__(self):
         raise TypeError("a Module cannot be pickled: pickle its code or native_binary()")
 
+    def __getattr__(self, name):
+        hint = f": a kernel is an item, module[{name!r}]" if not self.closed and name in self.kernels else ""
+        raise AttributeError(f"'l0rt.Module' object has no attribute {name!r}{hint}")
+
     def __repr__(self):
         if self.closed:
             return "<l0rt.Module closed>"
