@@ -19,7 +19,7 @@ HEADERS = {
 }
 COMMENT = r"/\*((?:[^*]|\*(?!/))*)\*/\n"
 MEMBER = re.compile(rf"^(?:  {COMMENT})?  ([\w ]+?\*?)\(\*(\w+)\)\(([^)]*)\);", re.MULTILINE)
-STRUCT = re.compile(rf"^(?:{COMMENT})?typedef (?:struct|union)(?: \w+)? \{{\n(.*?)^\}} (\w+);", re.MULTILINE | re.DOTALL)
+STRUCT = re.compile(rf"^(?:{COMMENT})?typedef struct(?: \w+)? \{{\n(.*?)^\}} (\w+);", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(rf"^(?:{COMMENT})?static inline ([\w ]+?\*?)(\w+)\(([^)]*)\) \{{", re.MULTILINE)
 
 

@@ -48,7 +48,8 @@ class Timer:
             return "<l0rt.accelerator.Timer in its block>"
         if not self._events or not self._events[1].query():
             return f"<l0rt.accelerator.Timer {'not complete' if self._events else 'without a block'}>"
-        return f"<l0rt.accelerator.Timer {self.elapsed_time():.3f} ms on the device, {self.host_time():.3f} on the host>"
+        device, host = self.elapsed_time(), self.host_time()
+        return f"<l0rt.accelerator.Timer {device:.3f} ms on the device, {host:.3f} ms on the host>"
 
     def __enter__(self):
         if self._on is not None:

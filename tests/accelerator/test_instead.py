@@ -92,10 +92,3 @@ def test_a_timer_shows_its_times():
 def test_the_driver_is_named_in_any_case():
     with l0rt.config.patch(driver="CPU"):
         assert l0rt.config.get("driver") == "cpu"
-
-
-def test_a_kernel_is_an_item(add_module):
-    with pytest.raises(AttributeError, match=r"a kernel is an item, module\['vector_add'\]"):
-        add_module.vector_add  # noqa: B018
-    with pytest.raises(AttributeError, match="has no attribute 'nothing'$"):
-        add_module.nothing  # noqa: B018

@@ -44,6 +44,14 @@ def test_code_is_read_from_files_that_end(tmp_path):
                 load(name)
 
 
+def test_the_error_of_a_kernel_that_is_asked_for_as_an_attribute_says_how(module):
+    with pytest.raises(AttributeError, match=r"a kernel is an item, module\['vector_add'\]"):
+        module.vector_add  # noqa: B018
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'$"):
+        module.nothing  # noqa: B018
+
+
+
 @pytest.mark.parametrize("form", [str, Path, lambda path: path.read_bytes(), lambda path: bytearray(path.read_bytes()),
                                   lambda path: np.frombuffer(path.read_bytes(), np.uint32)])  # fmt: skip
 def test_a_module_is_made_of_a_path_or_of_memory(form):
