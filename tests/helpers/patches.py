@@ -220,7 +220,7 @@ WALKS = (
     Patch("asan", "l0rt/cpu_driver/modules/kernel.c", "memcpy(kernel->values + kernel->places[index], value, size);",
           "memcpy(kernel->values + kernel->places[index], value, size + 1);", f"{DRIVER_TESTS}/test_launches.c",
           flavour="asan"),
-    Patch("asan", "l0rt/cpu_driver/base/object.c", "if (live == 0) return false;", "if (live == 0) return true;",
+    Patch("asan", "l0rt/cpu_driver/modules/kernel.c", "REFUSE_IF(size != argument->size, ", "REFUSE_IF(size == 0, ",
           f"{DRIVER_TESTS}/test_fuzz.c", flavour="asan"),
     Patch("tsan", "l0rt/cpu_driver/base/object.c",
           "  pthread_mutex_lock(&lock);\n  if (free_count++ == 0) {", "  if (free_count++ == 0) {",
