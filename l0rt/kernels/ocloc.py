@@ -17,6 +17,7 @@ from collections import namedtuple
 from l0rt._base.paths import interpreter, read_file
 from l0rt.errors import ModuleBuildError
 from l0rt.kernels import ocloc_child
+from l0rt.ze.packages import advice
 
 __all__: list[str] = []
 
@@ -25,7 +26,7 @@ NAMES = ("libocloc.so", "libocloc.so.1")
 PARTS = re.compile(r"lib(igc|igdfcl|opencl-clang|ocloc)[\w.-]*\.so")
 CONFIGURATION = "/etc/ld.so.conf"
 DEFAULTS = ("/lib64", "/usr/lib64", "/lib", "/usr/lib")
-PACKAGE = "Debian and Ubuntu: apt install intel-opencl-icd, or intel-ocloc of Intel's own packages"
+PACKAGE = advice("ocloc")
 # SPIR-V is the same for all devices: these have double, half and 64-bit atomics, and no build of a compiler knows all.
 # "bdw" is also for OpenCL C 1.1 where an older libocloc knows no other but "skl".
 ANY_DEVICE = ("pvc", "bmg", "skl", "bdw")

@@ -13,7 +13,7 @@ import resource
 
 from l0rt._base.integers import size_text
 from l0rt._base.paths import read_file
-from l0rt.ze import affinity, loader, pci, quirks
+from l0rt.ze import affinity, loader, packages, pci, quirks
 
 INTEL_DRIVER = "libze_intel_gpu.so.1"
 NPU_DRIVER = "libze_intel_npu.so.1"
@@ -35,12 +35,12 @@ class Obstacle:
 def first(root="/"):
     """Return the first obstacle between this process and a GPU whose driver did not start."""
     return (
-        _library(loader.LOADER, "loader", "the Level Zero loader", "on Debian or Ubuntu, apt install libze1")
+        _library(loader.LOADER, "loader", "the Level Zero loader", root)
         or _library(
             INTEL_DRIVER,
             "driver",
             "the loader is there, but Intel's Level Zero driver",
-            "on Debian, apt install intel-opencl-icd; on newer systems, libze-intel-gpu1",
+            root,
         )
         or _no_node(root)
         or _no_access(root)
@@ -55,15 +55,15 @@ def why_no_gpu(root="/"):
     return first(root).text
 
 
-def _library(file, code, what, package):
+def _library(file, code, what, root):
     """What is wrong with a library; None if it can be loaded."""
     try:
         ctypes.CDLL(file)
     except OSError as e:
         if NO_SUCH_FILE in str(e) and str(e).startswith(file):
             state = "is not" if what.startswith("the loader is there") else "is not installed"
-            return Obstacle(f"no_{code}", f"{what} ({file}) {state}: {package}")
-        return Obstacle(f"broken_{code}", f"{what} ({file}) cannot be loaded ({e}): install it anew; {package}")
+            return Obstacle(f"no_{code}", f"{what} ({file}) {state}: {packages.advice(code, root)}")
+        return Obstacle(f"broken_{code}", f"{what} ({file}) cannot be loaded ({e}): install it anew; {packages.advice(code, root)}")
     return None
 
 
@@ -82,8 +82,7 @@ def no_compiler(root="/"):
     return Obstacle(
         "no_compiler",
         f"Intel's driver is there, but its compiler ({COMPILERS[0]}) is not: without it there are no kernels, and on "
-        "Battlemage, Lunar Lake and newer GPUs the driver ends the process at its start; on Debian or Ubuntu, apt "
-        "install libigc2",
+        f"Battlemage, Lunar Lake and newer GPUs the driver ends the process at its start; {packages.advice('compiler', root)}",
     )
 
 

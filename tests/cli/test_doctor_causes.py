@@ -67,7 +67,7 @@ def reason(machine, **user):
 
 def no_loader(machine, monkeypatch):
     monkeypatch.setattr(loader, "LOADER", "libze_loader_absent.so.1")
-    return "apt install libze1"
+    return "Debian: apt install libze1"
 
 
 def broken_loader(machine, monkeypatch):
@@ -77,7 +77,7 @@ def broken_loader(machine, monkeypatch):
 
 def no_driver(machine, monkeypatch):
     monkeypatch.setattr(obstacles, "INTEL_DRIVER", "libze_intel_gpu_absent.so.1")
-    return "apt install intel-opencl-icd; on newer systems, libze-intel-gpu1"
+    return "Debian 12: apt install intel-opencl-icd; Debian 14: apt install libze-intel-gpu1"
 
 
 def broken_driver(machine, monkeypatch):

@@ -122,7 +122,7 @@ runpy.run_path({str(FOLDER / name)!r}, run_name="__main__")
     assert result.returncode == 1, result
     last = result.stderr.splitlines()[-1]
     assert last.startswith("l0rt.errors.CompilerNotFoundError: l0rt.compile needs a compiler of OpenCL C"), result
-    assert "intel-opencl-icd" in last
+    assert "intel-o" in last  # a package of that name, by distribution
     assert "ziglang" in last
 
 
