@@ -13,7 +13,8 @@ import resource
 
 from l0rt._base.integers import size_text
 from l0rt._base.paths import read_file
-from l0rt.ze import affinity, loader, packages, pci, quirks
+from l0rt.ze import affinity, loader, pci, quirks
+from l0rt.ze.packages import advice
 
 INTEL_DRIVER = "libze_intel_gpu.so.1"
 NPU_DRIVER = "libze_intel_npu.so.1"
@@ -62,8 +63,9 @@ def _library(file, code, what, root):
     except OSError as e:
         if NO_SUCH_FILE in str(e) and str(e).startswith(file):
             state = "is not" if what.startswith("the loader is there") else "is not installed"
-            return Obstacle(f"no_{code}", f"{what} ({file}) {state}: {packages.advice(code, root)}")
-        return Obstacle(f"broken_{code}", f"{what} ({file}) cannot be loaded ({e}): install it anew; {packages.advice(code, root)}")
+            return Obstacle(f"no_{code}", f"{what} ({file}) {state}: {advice(code, root)}")
+        again = f"install it anew; {advice(code, root)}"
+        return Obstacle(f"broken_{code}", f"{what} ({file}) cannot be loaded ({e}): {again}")
     return None
 
 
@@ -82,7 +84,8 @@ def no_compiler(root="/"):
     return Obstacle(
         "no_compiler",
         f"Intel's driver is there, but its compiler ({COMPILERS[0]}) is not: without it there are no kernels, and on "
-        f"Battlemage, Lunar Lake and newer GPUs the driver ends the process at its start; {packages.advice('compiler', root)}",
+        "Battlemage, Lunar Lake and newer GPUs the driver ends the process at its start; "
+        + advice("compiler", root),
     )
 
 
