@@ -590,7 +590,7 @@ def sweep_graphs():
             continue
         try:
             try:
-                is_over = executable.is_idle(0 if executable.is_broken else SLICE)
+                is_over = executable.is_idle(0 if executable.is_broken else 10 * SLICE)
             except KernelFaultError:        # nothing runs on, and a graph that failed is dropped in silence
                 is_over = True
             if is_over and pair in _leaving:
