@@ -34,11 +34,10 @@ static void size_group(const uint32_t *words, const uint32_t *descriptor, uint32
   if (!has_numbers) size[0] = (threads - 1) * width + __builtin_popcount(last);
 }
 
-/* Local memory of a group, which the descriptor has as a power of two of KiB, or from Xe2 in steps between them. */
-static uint32_t local_bytes(uint32_t code, bool xe2) {
-  static const uint8_t xe2_kib[] = {0, 1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128};
-  if (xe2) return code < sizeof xe2_kib ? xe2_kib[code] * 1024u : 128 * 1024;
-  return code ? 512u << code : 0;
+/* Local memory of a group, which the descriptor has as a number of this table. */
+static uint32_t local_bytes(uint32_t number) {
+  static const uint8_t kib[] = {0, 1, 2, 4, 8, 16, 32, 64, 24, 48, 96, 128};
+  return number < sizeof kib ? kib[number] * 1024u : UINT32_MAX; /* more than the engine has */
 }
 
 static void launch(xe_queue *queue, const uint32_t *words, bool xe2) {
@@ -46,7 +45,7 @@ static void launch(xe_queue *queue, const uint32_t *words, bool xe2) {
   xe_launch l = {.code = queue->code_base + (xe_command_word64(descriptor) & ~63ull),
                  .data = queue->data_base + (words[3] & ~63u),
                  .inline_data = words[4] >> 25 & 1 ? words + (xe2 ? 32 : 31) : NULL,
-                 .local_bytes = local_bytes(descriptor[5] >> 16 & 0x1f, xe2)};
+                 .local_bytes = local_bytes(descriptor[5] >> 16 & 0x1f)};
   size_group(words, descriptor, l.group_size);
   count_groups(queue, words, l.group_count);
   xe_launch_run(queue, &l);

@@ -103,6 +103,13 @@ static void size_local(const spirv_kernel_info *info, uint64_t end, arguments *a
   }
 }
 
+/* Is an argument that is reached by a surface given as an address, too? */
+static bool has_pointer(const xe_kernel_info *info, uint32_t argument) {
+  for (unsigned i = 0; i < info->number; i++)
+    if (info->payload[i].kind == XE_PAYLOAD_POINTER && info->payload[i].argument == argument) return true;
+  return false;
+}
+
 /* Takes the kernel's arguments and sizes out of what it is given. NULL, or why they cannot be. */
 static const char *take(const xe_kernel *kernel, const spirv_kernel_info *info, arguments *a, spirv_launch *run) {
   for (unsigned i = 0; i < kernel->info.number; i++) {
@@ -112,7 +119,9 @@ static const char *take(const xe_kernel *kernel, const spirv_kernel_info *info, 
     memcpy(words, from, payload->size < sizeof words ? payload->size : sizeof words);
     switch (payload->kind) {
       case XE_PAYLOAD_IMAGE: return "it takes an image or a sampler";
-      case XE_PAYLOAD_SURFACE: return "it reaches memory by a surface";
+      case XE_PAYLOAD_SURFACE:
+        if (!has_pointer(&kernel->info, payload->argument)) return "it reaches memory by a surface";
+        break;
       case XE_PAYLOAD_GROUP_SIZE: memcpy(run->group_size, words, sizeof words); break;
       case XE_PAYLOAD_GLOBAL_OFFSET:
         for (int d = 0; d < 3; d++) run->global_offset[d] = words[d];

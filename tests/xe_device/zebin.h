@@ -19,7 +19,7 @@ typedef struct {
 typedef enum {
   XE_PAYLOAD_VALUE, /* a part of an argument */
   XE_PAYLOAD_POINTER,
-  XE_PAYLOAD_SURFACE, /* a pointer that is reached by the surface of a binding table only */
+  XE_PAYLOAD_SURFACE, /* the surface of a pointer, in a table */
   XE_PAYLOAD_LOCAL_POINTER,
   XE_PAYLOAD_IMAGE, /* or a sampler */
   XE_PAYLOAD_GROUP_SIZE,

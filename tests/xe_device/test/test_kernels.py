@@ -33,6 +33,16 @@ kernel void turn(global int *to, local int *a, global const int *from, local int
   to[first + i] = a[n - 1 - i] + b[n - 1 - i] + c[i % 16];
 }
 """
+FILL = """
+kernel void sum(global uint *to, local uint *all, uint n) {
+  for (uint i = get_local_id(0); i < n; i += get_local_size(0)) all[i] = i;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  if (get_local_id(0) != 0) return;
+  uint total = 0;
+  for (uint i = 0; i < n; i++) total += all[i];
+  *to = total;
+}
+"""
 FAULT = f"""
 import l0rt, l0rt.accelerator as acc
 module = l0rt.Module({str(BASIC)!r})
@@ -107,6 +117,14 @@ def test_local_memory_has_the_sizes_that_the_launch_gives():
         module["turn"].launch(to, local, l0rt.from_numpy(x), local, 10, groups=4, group_size=48)
         expected = 11 * x.reshape(4, 48)[:, ::-1] + np.arange(48) % 16
         assert np.array_equal(to.numpy("i4", (4, 48)), expected)
+
+
+@pytest.mark.parametrize("size", [512, 1 << 10, 5000, 16 << 10, 20_000, 30_000, 48 << 10, 64 << 10])
+def test_local_memory_is_as_large_as_the_launch_says(size):
+    with l0rt.compile(FILL) as module:
+        to = l0rt.empty(4)
+        module["sum"].launch(to, l0rt.LocalMemory(size), size // 4, groups=1, group_size=32)
+        assert to.numpy("u4", 1)[0] == sum(range(size // 4))
 
 
 def test_the_driver_copies_and_fills():
