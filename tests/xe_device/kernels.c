@@ -13,6 +13,7 @@
 
 #define HINTS 1024 /* what was where, by address: it may have changed since */
 #define ENTRY_STEP 64
+#define ADDRESS 1 /* the only patch of 8 bytes */
 #define ENTRIES 16 /* a kernel's code may begin so many steps later */
 
 typedef struct xe_module {
@@ -148,7 +149,7 @@ static bool is_code(xe_queue *queue, uint64_t address, const xe_code *code, uint
   uint8_t *memory = or_abort(malloc(code->size));
   bool same = xe_space_read(queue->space, &address, memory + from, code->size - from);
   for (unsigned i = 0; same && i < code->patch_number; i++) { /* what the driver has written there is taken as it is */
-    uint64_t offset = code->patches[i].r_offset, size = ELF64_R_TYPE(code->patches[i].r_info) == 1 ? 8 : 4;
+    uint64_t offset = code->patches[i].r_offset, size = ELF64_R_TYPE(code->patches[i].r_info) == ADDRESS ? 8 : 4;
     if (offset >= from && offset + size <= code->size) memcpy(memory + offset, code->bytes + offset, size);
   }
   same = same && !memcmp(memory + from, code->bytes + from, code->size - from);
@@ -156,12 +157,11 @@ static bool is_code(xe_queue *queue, uint64_t address, const xe_code *code, uint
   return same;
 }
 
-static bool is_there(xe_queue *queue, uint64_t address, xe_kernel *kernel) {
-  uint8_t first[8]; /* a patch is at an instruction's end */
-  uint64_t start = address;
-  if (!xe_space_read(queue->space, &start, first, sizeof first)) return false;
-  for (uint64_t from = 0; from < ENTRIES * ENTRY_STEP && from + sizeof first <= kernel->code.size; from += ENTRY_STEP) {
-    if (memcmp(kernel->code.bytes + from, first, sizeof first)) continue;
+/* Is the code of a kernel there? `first` is what is there: a patch is at an instruction's end. */
+static bool is_there(xe_queue *queue, uint64_t address, const uint64_t *first, xe_kernel *kernel) {
+  for (uint64_t from = 0; from < ENTRIES * ENTRY_STEP && from + sizeof *first <= kernel->code.size;
+       from += ENTRY_STEP) {
+    if (memcmp(kernel->code.bytes + from, first, sizeof *first)) continue;
     if (!is_code(queue, address, &kernel->code, from)) continue;
     make_ready(kernel);
     if (!from || from == kernel->info.entry) return true;
@@ -169,18 +169,20 @@ static bool is_there(xe_queue *queue, uint64_t address, xe_kernel *kernel) {
   return false;
 }
 
-static xe_kernel *find_in(const list *of, xe_queue *queue, uint64_t address) {
+static xe_kernel *find_in(const list *of, xe_queue *queue, uint64_t address, const uint64_t *first) {
   for (unsigned i = of->number; i-- > 0;) /* what was made last is most likely meant */
-    if (is_there(queue, address, of->items[i])) return of->items[i];
+    if (is_there(queue, address, first, of->items[i])) return of->items[i];
   return NULL;
 }
 
 xe_kernel *xe_kernels_find(xe_queue *queue, uint64_t address) {
+  uint64_t first;
+  if (!xe_queue_read(queue, address, &first, sizeof first)) return NULL;
   pthread_mutex_lock(&lock);
   xe_kernel **hint = &hints[address / ENTRY_STEP % HINTS], *kernel = *hint;
-  if (!kernel || !is_there(queue, address, kernel)) kernel = find_in(&kernels[0], queue, address);
+  if (!kernel || !is_there(queue, address, &first, kernel)) kernel = find_in(&kernels[0], queue, address, &first);
   if (!kernel && !driver_read) read_driver();
-  if (!kernel) kernel = find_in(&kernels[1], queue, address);
+  if (!kernel) kernel = find_in(&kernels[1], queue, address, &first);
   if (kernel) *hint = kernel;
   pthread_mutex_unlock(&lock);
   return kernel;
