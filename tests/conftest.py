@@ -75,6 +75,7 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "needs_two_devices: uses two devices")
     config.addinivalue_line("markers", "needs_cxx: compiles C++, which README's packages do not bring")
     config.addinivalue_line("markers", "shares_events: sends an event to a process; needs a driver that can")
+    config.addinivalue_line("markers", "survives_faults: needs a driver whose device goes on after a kernel's fault")
     config.addinivalue_line("markers", "takes_minutes: begins before the others, so that it is not the last")
     note_calls(config)
     if "XE_DEVICE_FAILURES" in os.environ:
@@ -123,6 +124,8 @@ def pytest_sessionfinish():
 def pytest_runtest_setup(item):
     if item.get_closest_marker("checks_data") and os.environ.get("L0RT_TEST_NO_DATA") == "1":
         pytest.skip("this driver executes nothing, so there is no data to check")
+    if item.get_closest_marker("survives_faults") and "XE_DEVICE" in os.environ:
+        pytest.skip("a kernel's fault loses the device")
     if item.get_closest_marker("needs_cxx") and shutil.which("c++") is None:
         skip_unless_ci("needs a C++ compiler: apt install g++")
     if item.get_closest_marker("needs_two_devices"):

@@ -10,6 +10,8 @@ import tempfile
 import time
 from pathlib import Path
 
+import l0rt
+
 from helpers import covering, roots, xe_device
 from helpers.rings import FOLDERS, RINGS, SIMULATED, TESTS, verdict
 
@@ -39,7 +41,7 @@ def run(ring, library, options):
     if options.covering:
         part = covering.part_of(len(RINGS) + len(SIMULATED) + xe_device.RINGS.index(ring))
         parts = [(covering.paths(part), {"L0RT_TEST_PART": part})]
-    if not options.tests and not ring.copies:
+    if not options.tests:
         parts.append(([TESTS / "xe_device" / "test"], {}))  # of the simulated devices themselves
     return [again(ring, library, options.processes, *part) for part in parts]
 
@@ -52,7 +54,8 @@ def again(ring, library, processes, paths, env):
         shared = ["-n", str(processes), "--dist", "worksteal"]
         print(f"--- {ring.name}: {len(paths)} files or folders", flush=True)
         start = time.monotonic()
-        result = ring.run(None, folder, [*shared, *paths], LIMIT, {"L0RT_TEST_TURN": covering.turn(), **env})
+        env = {"L0RT_TEST_TURN": covering.turn(), **env}
+        result = ring.run(l0rt.cpu_driver_path(), folder, [*shared, *paths], LIMIT, env)
         seconds = time.monotonic() - start
     print(f"=== {ring.name}\n{result}", flush=True)
     return ring.name, seconds, verdict(result), xe_device.unchecked(result.stdout)

@@ -493,6 +493,7 @@ def faulty(kernels, buffer, side):
 
 
 @pytest.mark.checks_data
+@pytest.mark.survives_faults
 @pytest.mark.parametrize("wait", ["stream", "query", "device", "event", "reset"])
 def test_a_launch_that_fails_in_a_replay_is_told_of_once(wait, buffer, kernels):
     graph, stream = faulty(kernels, buffer, l0rt.Stream()), l0rt.Stream()
@@ -525,6 +526,7 @@ def until_idle(stream):
 
 
 @pytest.mark.checks_data
+@pytest.mark.survives_faults
 def test_the_stream_that_replays_last_tells_of_a_fault(buffer, kernels):
     graph, streams = faulty(kernels, buffer, l0rt.Stream()), [l0rt.Stream() for _ in range(3)]
     good = acc.Graph()
@@ -555,6 +557,7 @@ def faults(wait):
 
 
 @pytest.mark.checks_data
+@pytest.mark.survives_faults
 def test_a_graph_that_failed_is_dropped_in_silence(buffer, kernels):
     graphs = [faulty(kernels, buffer, l0rt.Stream()) for _ in range(3)]
     while graphs:

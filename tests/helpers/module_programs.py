@@ -23,10 +23,10 @@ SHARED, ITEMS = 3, 16  # modules that all threads have; numbers of a thread
 
 
 class Flag:
-    """A word that kernels wait for."""
+    """A word that kernels wait for, in host memory: a kernel on a card may not see later writes to shared memory."""
 
     def __init__(self):
-        self.memory = l0rt.empty(4, kind="shared")
+        self.memory = l0rt.empty(4, kind="host")
         self.word = np.frombuffer(self.memory, np.int32)
         self.word[0] = 0
 

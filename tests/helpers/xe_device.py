@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Intel's driver of today on devices that tests/xe_device simulates, in a root of Debian that has this driver."""
 
-import ctypes
 import os
 import re
 import sys
 from collections import Counter
 from dataclasses import dataclass, field
-from itertools import count, takewhile
 from pathlib import Path
 
 import pytest
@@ -22,13 +20,8 @@ SUITE = "forky"  # the oldest with Intel's driver of 2026
 PACKAGES = ["gcc", "libc6-dev", "python3", "libze1", "libze-intel-gpu1", "intel-opencl-icd", "intel-ocloc"]
 LIBRARY = "libxe_device.so"
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+INCLUDED = [TESTS.parent / "include", TESTS.parent / "l0rt" / "cpu_driver"]  # types of Level Zero, and of the engine
 FLAGS = "-std=gnu11 -O2 -g -Wall -Wextra -Werror -fPIC -shared -fvisibility=hidden -pthread -D_GNU_SOURCE".split()
-# Intel's driver copies and fills with kernels where it can: these keep it to copy engines.
-COPIES = {
-    "NEOReadDebugKeys": 1,
-    "ForceCopyOperationOffloadForComputeCmdList": 2,
-    "OverrideFillCopyOffloadThresholdKb": 100_000_000,
-}
 
 
 def programs():
@@ -58,7 +51,15 @@ def inside(folder, temporary, command, env):
 def build(folder, temporary):
     """Compile the simulated devices in the root, for its own C library, into the folder that is its /tmp."""
     sources = sorted(Path(TESTS, "xe_device").glob("*.c"))
-    result = run(inside(folder, temporary, ["gcc", *FLAGS, "-o", f"/tmp/{LIBRARY}", *sources], {}), timeout=600)
+    result = run(
+        inside(
+            folder,
+            temporary,
+            ["gcc", *FLAGS, *(f"-I{path}" for path in INCLUDED), "-o", f"/tmp/{LIBRARY}", *sources],
+            {},
+        ),
+        timeout=600,
+    )
     assert result.returncode == 0, str(result)
 
 
@@ -67,23 +68,21 @@ class XeRing(Ring):
     """A ring on simulated devices: names of tests/xe_device/product.c with commas between."""
 
     devices: str = field(default="", kw_only=True)
-    copies: bool = field(default=False, kw_only=True)  # by copy engines, which move data: tests read it
 
     def environment(self, cpu_driver):
         return {
             **super().environment(cpu_driver),
-            **(COPIES if self.copies else {"L0RT_TEST_NO_DATA": 1}),
             "L0RT_DRIVER": "gpu",
             "LD_PRELOAD": f"/tmp/{LIBRARY}",
             "XE_DEVICE": self.devices,
+            "XE_DEVICE_ENGINE": cpu_driver,
             "XE_DEVICE_FAILURES": "/tmp/failures",
+            "XE_DEVICE_UNMAPPED": "/tmp/unmapped",
             "XE_DEVICE_COUNTERS": "/tmp/counters",
         }
 
     def start(self, command, env, cwd, timeout):
         """Run it in the root, where ``cwd``, which has the library, is /tmp."""
-        if self.copies:
-            command = [*command, "-m", "checks_data"]
         kept = {name: value for name, value in os.environ.items() if name.startswith("L0RT_TEST_")}
         return run(inside(root(), cwd, command, {**kept, **env}), None, cwd, timeout)
 
@@ -91,7 +90,6 @@ class XeRing(Ring):
 NEEDED = (LOADER, INTEL)
 RINGS = (
     XeRing("xe-bmg", NEEDED, {}, devices="bmg"),
-    XeRing("xe-bmg copies", NEEDED, {}, devices="bmg", copies=True),
     XeRing("xe-lnl", NEEDED, {}, devices="lnl"),
     XeRing("xe-pvc", NEEDED, {}, devices="pvc"),
     XeRing("xe-dg2", NEEDED, {}, devices="dg2"),
@@ -107,47 +105,43 @@ def unchecked(output):
     return reasons
 
 
-def kernels_run():
-    """Return how many kernels have been launched, by this process and by those that have ended."""
-    library = ctypes.CDLL(None)
-    library.xe_device_counter_name.restype = ctypes.c_char_p
-    library.xe_device_counter.restype = ctypes.c_ulonglong
-    names = takewhile(lambda name: name, map(library.xe_device_counter_name, count()))
-    own = library.xe_device_counter(list(names).index(b"gpu_walker"))
-    file = Path(os.environ["XE_DEVICE_COUNTERS"])
-    ended = re.findall(r" gpu_walker (\d+)$", file.read_text() if file.exists() else "", re.MULTILINE)
-    return own + sum(map(int, ended))
+class News:
+    """The lines of a file to which processes add some."""
+
+    def __init__(self, path):
+        self.path = Path(path)
+        self.seen = 0
+
+    def lines(self):
+        """Return the lines that have come since the last call."""
+        lines = self.path.read_text().splitlines() if self.path.exists() else []
+        fresh, self.seen = lines[self.seen :], len(lines)
+        return fresh
 
 
 class Failures:
     """A plugin of pytest: a test fails if a device has met meanwhile what no kernel or GPU forgives.
 
-    A test of data that fails after kernels were launched is skipped: they do not compute.
+    A test of data that fails after launches of kernels that do not compute is skipped, and the reason names one.
     """
 
     def __init__(self):
-        for variable in {"XE_DEVICE_FAILURES", "XE_DEVICE_COUNTERS"} & os.environ.keys():  # read when they are used
+        for variable in {"XE_DEVICE_FAILURES", "XE_DEVICE_UNMAPPED"} & os.environ.keys():  # read when they are used
             os.environ[variable] += os.environ.get("PYTEST_XDIST_WORKER", "")
-        self.path = Path(os.environ["XE_DEVICE_FAILURES"])
-        self.seen = 0
-
-    def news(self):
-        """Return the lines that have come since the last call, of all processes."""
-        lines = self.path.read_text().splitlines() if self.path.exists() else []
-        fresh, self.seen = lines[self.seen :], len(lines)
-        return fresh
+        self.failures = News(os.environ["XE_DEVICE_FAILURES"])
+        self.unmapped = News(os.environ.get("XE_DEVICE_UNMAPPED", os.devnull))
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item):
-        before = kernels_run() if item.get_closest_marker("checks_data") else None
+        self.unmapped.lines()
         try:
             return (yield)
         except (Exception, pytest.fail.Exception):
-            if before is not None and kernels_run() > before:
-                pytest.skip("its data is of kernels, which do not compute")
+            if item.get_closest_marker("checks_data") and (lines := self.unmapped.lines()):
+                pytest.skip(f"a kernel does not compute: {lines[0].partition(' ')[2]}")
             raise
 
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_teardown(self):
-        if fresh := self.news():
+        if fresh := self.failures.lines():
             pytest.fail("the simulated device names:\n" + "\n".join(fresh), pytrace=False)

@@ -159,7 +159,7 @@ def test_a_kernel_reaches_an_array_on_pinned_memory(module):
 
 
 def test_an_array_on_pinned_memory_is_kept_until_the_kernel_has_ended(module):
-    flag = l0rt.empty(4, kind="shared")
+    flag = l0rt.empty(4, kind="host")
     word = np.frombuffer(flag, np.int32)
     word[0] = 0
     stream = acc.Stream()

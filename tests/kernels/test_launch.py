@@ -259,7 +259,7 @@ def test_launches_keep_the_order_of_their_stream(module):
 @pytest.mark.checks_data
 def test_memory_that_is_dropped_behind_a_launch_on_another_stream_is_not_reused_before(module):
     """The kernel waits for a flag, while its Buffer is dropped: what is allocated next must be other memory."""
-    flag = l0rt.empty(4, kind="shared")
+    flag = l0rt.empty(4, kind="host")
     word = np.frombuffer(flag, np.int32)
     word[0] = 0
     stream = acc.Stream()
@@ -299,6 +299,7 @@ def describes():
 
 
 @pytest.mark.checks_data
+@pytest.mark.survives_faults
 @pytest.mark.parametrize("wait", ["stream", "device", "event"])
 def test_a_launch_that_fails_is_told_of_once_and_the_device_goes_on(module, wait):
     x = l0rt.empty(64).fill(1)
@@ -333,6 +334,7 @@ module.close()
 
 
 @pytest.mark.checks_data
+@pytest.mark.survives_faults
 def test_work_between_a_fault_and_the_wait_does_not_swallow_it(module):
     stream = acc.Stream()
     module["store"].launch(l0rt.Pointer(1 << 46), 1, groups=1, group_size=1, stream=stream)

@@ -275,7 +275,7 @@ def test_atomics_that_a_compiler_left_as_imports_count(module):
 @pytest.mark.parametrize("way", ["close", "drop"])
 def test_a_module_that_goes_while_it_runs_ends_its_work_first(way):
     """A kernel waits for a word of host memory that is written only after its module went."""
-    flag = l0rt.empty(4, kind="shared")
+    flag = l0rt.empty(4, kind="host")
     word = np.frombuffer(flag, np.int32)
     word[0] = 0
     stream = acc.Stream()

@@ -45,7 +45,7 @@ def test_a_wait_lasts_until_what_it_waits_for_has_ended(module, way):
     """On every stream that waits: one for computing, one for copies, an adopted one."""
     mine = loops.open_list(devices._context_of[0], devices._devices[0])
     waiting = [acc.Stream(), acc.stream_pool.copy_stream(), acc.Stream.from_handle(mine.handle, owner=mine)]
-    s, flag = acc.Stream(), l0rt.empty(4, kind="shared")
+    s, flag = acc.Stream(), l0rt.empty(4, kind="host")
     word = np.frombuffer(flag, np.int32)
     word[0] = 0
     with profiler.profile() as p:
@@ -74,7 +74,7 @@ def test_a_wait_lasts_until_what_it_waits_for_has_ended(module, way):
 @pytest.mark.needs_two_devices
 def test_a_wait_for_another_device_is_recorded_if_its_stream_makes_it(module):
     """Else the host waits in its place, and the stream is given nothing."""
-    flag, t = l0rt.empty(4, kind="shared"), acc.Stream(1)
+    flag, t = l0rt.empty(4, kind="host"), acc.Stream(1)
     word, s = np.frombuffer(flag, np.int32), acc.Stream(0)
     word[0] = 0
     release = threading.Timer(0.05, word.__setitem__, (0, 1))

@@ -9,7 +9,8 @@
 xe_libc_functions xe_libc;
 
 void xe_libc_find(void) {
-#define FIND(name) xe_libc.name = dlsym(RTLD_NEXT, #name)
+  xe_libc.dlsym = dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.2.5"); /* modules.c defines dlsym */
+#define FIND(name) xe_libc.name = xe_libc.dlsym(RTLD_NEXT, #name)
   FIND(open);
   FIND(openat);
   FIND(read);

@@ -32,6 +32,7 @@ typedef struct {
   int (*dup3)(int, int, int);
   int (*fcntl)(int, int, ...);
   int (*ioctl)(int, unsigned long, ...);
+  void *(*dlsym)(void *, const char *);
 } xe_libc_functions;
 
 extern xe_libc_functions xe_libc;

@@ -106,7 +106,7 @@ int xe_queue_destroy(uint32_t number) {
   bool joins = queue->started && queue->process == getpid();
   if (joins) {
     pthread_mutex_lock(&queue->lock);
-    queue->stops = true;
+    queue->stops = queue->cancels = true;
     pthread_cond_signal(&queue->changed);
     pthread_mutex_unlock(&queue->lock);
     pthread_join(queue->thread, NULL);
@@ -140,13 +140,13 @@ int xe_queue_property(uint32_t number, uint32_t property, uint64_t *value) {
 XE_EXPORT void xe_device_reset(int index) {
   pthread_mutex_lock(&xe_lock);
   for (int i = 0; i < QUEUES; i++)
-    if (queues[i] && queues[i]->device->index == index) queues[i]->banned = true;
+    if (queues[i] && queues[i]->device->index == index) queues[i]->banned = queues[i]->cancels = true;
   pthread_mutex_unlock(&xe_lock);
 }
 
 void xe_queue_fault(xe_queue *queue, const char *what, uint64_t address) {
   xe_report_failure("queue %u: %s at 0x%llx", queue->number, what, (unsigned long long)address);
-  queue->banned = true; /* which a waiting program sees: by then it can read why */
+  queue->banned = queue->cancels = true; /* which a waiting program sees: by then it can read why */
 }
 
 uint64_t xe_queue_address(const xe_queue *queue, uint64_t address) {

@@ -23,10 +23,12 @@ typedef struct {
   const xe_device *device;
   xe_space *space;
   xe_registers registers;
+  uint64_t code_base, data_base; /* of kernels' code, and of what launches give them */
   pthread_t thread;
   pid_t process; /* that has the thread; a forked child has none */
   bool started;
   atomic_bool stops, banned;
+  atomic_bool cancels; /* it stops, or it is banned: a kernel that runs ends */
   pthread_mutex_t lock; /* of the jobs */
   pthread_cond_t changed;
   xe_job *first, *last;

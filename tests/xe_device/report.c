@@ -95,6 +95,14 @@ void xe_report_log(const char *format, ...) {
   va_end(arguments);
 }
 
+void xe_report_unmapped(const char *format, ...) {
+  xe_report_count(XE_COUNT_gpu_walker_unmapped);
+  va_list arguments;
+  va_start(arguments, format);
+  append("XE_DEVICE_UNMAPPED", format, arguments);
+  va_end(arguments);
+}
+
 void xe_report_failure(const char *format, ...) {
   xe_report_count(XE_COUNT_failure);
   va_list arguments;

@@ -34,6 +34,7 @@
   _(mmap)                                                                                                              \
   _(gpu_command)                                                                                                       \
   _(gpu_walker)                                                                                                        \
+  _(gpu_walker_unmapped)                                                                                               \
   _(gpu_blit)                                                                                                          \
   _(gpu_semaphore)                                                                                                     \
   _(gpu_semaphore_sleep)                                                                                               \
@@ -54,6 +55,8 @@ extern bool xe_report_logs, xe_report_traces;
 
 void xe_report_count(int counter);
 void xe_report_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* A kernel that does not compute, and why: a line in the file that XE_DEVICE_UNMAPPED names. */
+void xe_report_unmapped(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void xe_report_failure(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

@@ -120,10 +120,14 @@ void xe_space_bind(xe_space *space, xe_binding binding) {
   insert(space, first_after(space, binding.address), binding);
 }
 
-uint8_t *xe_space_find(const xe_space *space, uint64_t address, uint64_t *available) {
+const xe_binding *xe_space_at(const xe_space *space, uint64_t address) {
   int i = first_after(space, address);
-  if (i == space->number || space->bindings[i].address > address) return NULL;
-  const xe_binding *binding = &space->bindings[i];
+  return i < space->number && space->bindings[i].address <= address ? &space->bindings[i] : NULL;
+}
+
+uint8_t *xe_space_find(const xe_space *space, uint64_t address, uint64_t *available) {
+  const xe_binding *binding = xe_space_at(space, address);
+  if (!binding) return NULL;
   uint64_t inside = address - binding->address;
   if (available) *available = binding->size - inside;
   if (binding->null) return NULL;

@@ -40,6 +40,9 @@ void xe_space_bind(xe_space *space, xe_binding binding); /* takes over the buffe
 void xe_space_unbind(xe_space *space, uint64_t address, uint64_t size);
 void xe_space_unbind_buffer(xe_space *space, const xe_buffer *buffer);
 
+/* The binding that an address is in, or NULL. Callers have locked the space. */
+const xe_binding *xe_space_at(const xe_space *space, uint64_t address);
+
 /* The memory at an address and how many bytes are bound from there; NULL if none is, or a null binding.
  * Callers have locked the space, and have set `*available` to 0. */
 uint8_t *xe_space_find(const xe_space *space, uint64_t address, uint64_t *available);

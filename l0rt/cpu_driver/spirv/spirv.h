@@ -195,4 +195,21 @@ void spirv_limit_memory(uint64_t bytes);
 /* Sets how many lanes run at once: a power of two from 16 to 256. 0: the engine chooses. For measurements. */
 void spirv_use_width(uint32_t lanes);
 
+/* ---- The engine without Level Zero ------------------------------------------------------------------------------- */
+
+/* Other programs run kernels over their own memory with it: `l0rt_cpu_engine` is a symbol of the driver's library. They
+ * compile this header, and refuse a library whose version is not the header's. */
+enum { SPIRV_ENGINE_VERSION = 1 };
+typedef struct {
+  uint32_t version;
+  spirv_program *(*program_new)(const spirv_build *build);
+  void (*program_release)(spirv_program *program);
+  bool (*program_global)(const spirv_program *program, const char *name, uint64_t *address, uint64_t *size);
+  bool (*program_global_at)(const spirv_program *program, uint32_t index, const char **name);
+  const spirv_kernel *(*program_kernel)(const spirv_program *program, const char *name);
+  const spirv_kernel_info *(*kernel_look)(const spirv_kernel *kernel);
+  bool (*run)(const spirv_launch *launch, spirv_result *result);
+} spirv_engine;
+extern const spirv_engine l0rt_cpu_engine;
+
 #endif

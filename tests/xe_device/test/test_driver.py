@@ -82,7 +82,6 @@ def test_frequency_and_usage_are_read_through_the_driver():
     assert 24 <= telemetry.utilization(0) <= 26
 
 
-@pytest.mark.skipif(DEVICE not in ("bmg", "pvc", "pvc2"), reason="copies by kernels, which do not compute")
 def test_copies_of_several_streams_arrive():
     """On Ponte Vecchio the driver's own program on the copy engine chooses which of them is next."""
     size, streams = 16 << 20, [acc.Stream() for _ in range(3)]
