@@ -39,7 +39,7 @@ def tests(options):
     paths = sorted((package / "tests").rglob("test_*.py"))
     if not options.files:
         return package.parent, paths
-    return package.parent, [path for part in options.files for path in paths if part in str(path)]
+    return package.parent, list(dict.fromkeys(path for part in options.files for path in paths if part in str(path)))
 
 
 def read(notes):
