@@ -39,6 +39,7 @@ typedef enum {
   ZES_STRUCTURE_TYPE_MEM_STATE = 0x1e,
   ZES_STRUCTURE_TYPE_RAS_STATE = 0x22,
   ZES_STRUCTURE_TYPE_DEVICE_ECC_PROPERTIES = 0x26, /* 1.4 */
+  ZES_STRUCTURE_TYPE_POWER_LIMIT_EXT_DESC = 0x27,  /* 1.4 */
   ZES_STRUCTURE_TYPE_DEVICE_EXT_PROPERTIES = 0x2d, /* 1.8 */
 } zes_structure_type_t;
 
@@ -95,12 +96,36 @@ typedef struct { /* 1.8 */
   uint32_t flags;
 } zes_device_ext_properties_t;
 
+typedef uint32_t zes_reset_reason_flags_t;
+typedef enum {
+  ZES_RESET_REASON_FLAG_WEDGED = 0x1,
+} zes_reset_reason_flag_t;
+
 typedef struct {
   zes_structure_type_t stype;
   const void *pNext;
-  uint32_t reset;
+  zes_reset_reason_flags_t reset;
   uint32_t repaired;
 } zes_device_state_t;
+
+typedef enum { /* 1.7 */
+               ZES_RESET_TYPE_WARM = 0,
+               ZES_RESET_TYPE_COLD = 1,
+               ZES_RESET_TYPE_FLR = 2,
+} zes_reset_type_t;
+
+typedef struct { /* 1.7 */
+  zes_structure_type_t stype;
+  void *pNext;
+  ze_bool_t force;
+  zes_reset_type_t resetType;
+} zes_reset_properties_t;
+
+typedef uint32_t zes_event_type_flags_t;
+typedef enum {
+  ZES_EVENT_TYPE_FLAG_FREQ_THROTTLED = 0x10,
+  ZES_EVENT_TYPE_FLAG_DEVICE_RESET_REQUIRED = 0x4000,
+} zes_event_type_flag_t;
 
 typedef struct {
   zes_structure_type_t stype;
@@ -142,6 +167,15 @@ typedef struct {
   uint32_t stabilityIssues;
   zes_pci_speed_t speed;
 } zes_pci_state_t;
+
+typedef struct { /* microseconds; packets, bytes */
+  uint64_t timestamp;
+  uint64_t replayCounter;
+  uint64_t packetCounter;
+  uint64_t rxCounter;
+  uint64_t txCounter;
+  zes_pci_speed_t speed;
+} zes_pci_stats_t;
 
 typedef struct {
   zes_structure_type_t stype;
@@ -238,6 +272,48 @@ typedef struct { /* microjoules, microseconds */
   uint64_t energy;
   uint64_t timestamp;
 } zes_power_energy_counter_t;
+
+typedef struct { /* milliwatts, milliseconds */
+  ze_bool_t enabled;
+  int32_t power;
+  int32_t interval;
+} zes_power_sustained_limit_t;
+
+typedef struct { /* milliwatts */
+  ze_bool_t enabled;
+  int32_t power;
+} zes_power_burst_limit_t;
+
+typedef struct { /* milliwatts; -1: unknown */
+  int32_t powerAC;
+  int32_t powerDC;
+} zes_power_peak_limit_t;
+
+typedef enum {
+  ZES_POWER_LEVEL_SUSTAINED = 1,
+} zes_power_level_t;
+
+typedef enum {
+  ZES_POWER_SOURCE_ANY = 0,
+} zes_power_source_t;
+
+typedef enum {
+  ZES_LIMIT_UNIT_POWER = 2,
+} zes_limit_unit_t;
+
+typedef struct { /* 1.4; milliwatts, milliseconds */
+  zes_structure_type_t stype;
+  const void *pNext;
+  zes_power_level_t level;
+  zes_power_source_t source;
+  zes_limit_unit_t limitUnit;
+  ze_bool_t enabledStateLocked;
+  ze_bool_t enabled;
+  ze_bool_t intervalValueLocked;
+  int32_t interval;
+  ze_bool_t limitValueLocked;
+  int32_t limit;
+} zes_power_limit_ext_desc_t;
 
 typedef enum {
   ZES_TEMP_SENSORS_GLOBAL = 0,

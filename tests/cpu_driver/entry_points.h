@@ -246,6 +246,14 @@ ze_result_t zesDeviceProcessesGetState(zes_device_handle_t handle, uint32_t *cou
 ze_result_t zesDeviceGetSubDevicePropertiesExp(zes_device_handle_t handle, uint32_t *count, void *p);
 ze_result_t zesDevicePciGetProperties(zes_device_handle_t handle, zes_pci_properties_t *p);
 ze_result_t zesDevicePciGetState(zes_device_handle_t handle, zes_pci_state_t *p);
+ze_result_t zesDevicePciGetStats(zes_device_handle_t handle, zes_pci_stats_t *p);
+ze_result_t zesDeviceReset(zes_device_handle_t handle, ze_bool_t force);
+ze_result_t zesDeviceResetExt(zes_device_handle_t handle, zes_reset_properties_t *properties);
+ze_result_t zesDeviceEventRegister(zes_device_handle_t handle, zes_event_type_flags_t events);
+ze_result_t zesDriverEventListen(zes_driver_handle_t driver, uint32_t milliseconds, uint32_t count,
+                                 zes_device_handle_t *devices, uint32_t *number, zes_event_type_flags_t *events);
+ze_result_t zesDriverEventListenEx(zes_driver_handle_t driver, uint64_t milliseconds, uint32_t count,
+                                   zes_device_handle_t *devices, uint32_t *number, zes_event_type_flags_t *events);
 ze_result_t zesDeviceEnumMemoryModules(zes_device_handle_t handle, uint32_t *count, zes_mem_handle_t *modules);
 ze_result_t zesMemoryGetProperties(zes_mem_handle_t handle, zes_mem_properties_t *p);
 ze_result_t zesMemoryGetState(zes_mem_handle_t handle, zes_mem_state_t *p);
@@ -255,6 +263,10 @@ ze_result_t zesEngineGetActivity(zes_engine_handle_t handle, zes_engine_stats_t 
 ze_result_t zesFrequencyGetProperties(zes_freq_handle_t handle, zes_freq_properties_t *p);
 ze_result_t zesFrequencyGetRange(zes_freq_handle_t handle, zes_freq_range_t *p);
 ze_result_t zesFrequencyGetState(zes_freq_handle_t handle, zes_freq_state_t *p);
+ze_result_t zesFrequencyGetAvailableClocks(zes_freq_handle_t handle, uint32_t *count, double *clocks);
+ze_result_t zesPowerGetLimits(zes_pwr_handle_t handle, zes_power_sustained_limit_t *sustained,
+                              zes_power_burst_limit_t *burst, zes_power_peak_limit_t *peak);
+ze_result_t zesPowerGetLimitsExt(zes_pwr_handle_t handle, uint32_t *count, zes_power_limit_ext_desc_t *p);
 ze_result_t zesPowerGetProperties(zes_pwr_handle_t handle, zes_power_properties_t *p);
 ze_result_t zesPowerGetEnergyCounter(zes_pwr_handle_t handle, zes_power_energy_counter_t *p);
 ze_result_t zesTemperatureGetProperties(zes_temp_handle_t handle, zes_temp_properties_t *p);

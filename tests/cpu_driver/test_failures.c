@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_failures.c: a launch that goes wrong: who is told, how often, and what goes on meanwhile. */
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <time.h>
@@ -288,8 +289,27 @@ static void failures(void) {
   stop("failures");
 }
 
+static zes_event_type_flags_t listen(uint32_t milliseconds) {
+  zes_event_type_flags_t events = 77;
+  uint32_t number = 77;
+  zes_device_handle_t one = device;
+  OK(zesDriverEventListen(driver, milliseconds, 1, &one, &number, &events));
+  CHECK(number == (events != 0));
+  return events;
+}
+
+static void *listener(void *unused) {
+  (void)unused;
+  CHECK(listen(UINT32_MAX) == ZES_EVENT_TYPE_FLAG_DEVICE_RESET_REQUIRED);
+  return NULL;
+}
+
 static void lost(void) {
   start();
+  OK(zesDeviceEventRegister(device, ZES_EVENT_TYPE_FLAG_DEVICE_RESET_REQUIRED));
+  CHECK(listen(0) == 0);
+  pthread_t thread;
+  CHECK(pthread_create(&thread, NULL, listener, NULL) == 0);
   int *memory = shared_memory(64);
   ze_kernel_handle_t wild = wild_kernel(memory, 1ll << 40);
   ze_command_list_handle_t list = in_order_list();
@@ -297,6 +317,23 @@ static void lost(void) {
   OK(zeCommandListAppendLaunchKernel(list, wild, &ONE, NULL, 0, NULL));
   GIVES(ERROR_DEVICE_LOST, zeCommandListHostSynchronize(list, FOREVER));
   GIVES(ERROR_DEVICE_LOST, zeDeviceGetStatus(device));
+  CHECK(pthread_join(thread, NULL) == 0);
+  CHECK(listen(20) == 0); /* each loss is told once */
+  zes_device_state_t state = {.stype = ZES_STRUCTURE_TYPE_DEVICE_STATE};
+  OK(zesDeviceGetState(device, &state));
+  CHECK(state.reset == ZES_RESET_REASON_FLAG_WEDGED);
+  GIVES(ERROR_HANDLE_OBJECT_IN_USE, zesDeviceReset(device, 0)); /* memory of it is there */
+  OK(zeCommandListDestroy(list));
+  OK(zeMemFree(context, memory));
+  OK(zesDeviceReset(device, 0));
+  OK(zesDeviceGetState(device, &state));
+  CHECK(state.reset == 0);
+  OK(zeDeviceGetStatus(device));
+  memory = shared_memory(64);
+  list = in_order_list();
+  OK(zeCommandListAppendLaunchKernel(list, wild, &ONE, NULL, 0, NULL));
+  GIVES(ERROR_DEVICE_LOST, zeCommandListHostSynchronize(list, FOREVER));
+  CHECK(listen(0) == ZES_EVENT_TYPE_FLAG_DEVICE_RESET_REQUIRED);
   OK(zeCommandListDestroy(list));
   OK(zeKernelDestroy(wild));
   OK(zeMemFree(context, memory));

@@ -23,7 +23,8 @@ static void properties_are_real(ze_module_handle_t module) {
   char text[128], *place = text;
   CHECK(length > 1 && length <= sizeof(text));
   OK(zeKernelGetSourceAttributes(kernel, &length, &place));
-  CHECK(strcmp(text, "reqd_work_group_size(8,2,1) intel_reqd_sub_group_size(16)") == 0);
+  CHECK(strcmp(text, "reqd_work_group_size(8,2,1) intel_reqd_sub_group_size(16) work_group_size_hint(8,2,1) "
+                     "vec_type_hint(float4)") == 0);
   ze_kernel_handle_t other = kernel_of(module, "add");
   ze_kernel_properties_t q = {.stype = ZE_STRUCTURE_TYPE_KERNEL_PROPERTIES};
   OK(zeKernelGetProperties(other, &q));
@@ -67,6 +68,25 @@ static void group_sizes_are_checked_and_suggested(ze_module_handle_t module) {
   CHECK(most >= 1);
   OK(zeKernelDestroy(free_size));
   OK(zeKernelDestroy(required));
+}
+
+/* Integers of 64 bits for an argument of 32: oneMKL gives them. */
+static void small_arguments_are_widened(ze_module_handle_t module) {
+  ze_kernel_handle_t add = kernel_of(module, "add"), by_value = kernel_of(module, "by_value");
+  int64_t wide[] = {7, -7, UINT32_MAX, INT64_C(7) << 32, -1 ^ 1 << 8, INT64_MIN};
+  OK(zeKernelSetArgumentValue(add, 2, 8, &wide[0]));
+  OK(zeKernelSetArgumentValue(add, 2, 8, &wide[1]));
+  OK(zeKernelSetArgumentValue(add, 2, 8, &wide[2]));
+  GIVES(ERROR_INVALID_KERNEL_ARGUMENT_SIZE, zeKernelSetArgumentValue(add, 2, 8, &wide[3]));
+  OK(zeKernelSetArgumentValue(add, 2, 8, &wide[4]));
+  GIVES(ERROR_INVALID_KERNEL_ARGUMENT_SIZE, zeKernelSetArgumentValue(add, 2, 8, &wide[5]));
+  OK(zeKernelSetArgumentValue(add, 2, 8, NULL)); /* zeros */
+  GIVES(ERROR_INVALID_KERNEL_ARGUMENT_SIZE, zeKernelSetArgumentValue(add, 2, 2, NULL));
+  GIVES(ERROR_INVALID_KERNEL_ARGUMENT_SIZE, zeKernelSetArgumentValue(add, 2, 9, wide));
+  GIVES(ERROR_INVALID_KERNEL_ARGUMENT_SIZE, zeKernelSetArgumentValue(add, 2, 3, wide));
+  GIVES(ERROR_INVALID_KERNEL_ARGUMENT_SIZE, zeKernelSetArgumentValue(by_value, 1, 24, wide));
+  OK(zeKernelDestroy(add));
+  OK(zeKernelDestroy(by_value));
 }
 
 static void arguments_are_checked(ze_module_handle_t module) {
@@ -183,6 +203,7 @@ int main(void) {
   properties_are_real(module);
   group_sizes_are_checked_and_suggested(module);
   arguments_are_checked(module);
+  small_arguments_are_widened(module);
   memory_is_counted(module);
   the_device_tells_of_modules(module);
   OK(zeModuleDestroy(module));

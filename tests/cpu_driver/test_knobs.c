@@ -68,6 +68,26 @@ __attribute__((unused)) static void four_tebibytes(void) {
   OK(zeMemFree(context, p));
 }
 
+/* What ZE_extension_device_ip_version reports, or `before` where there is none. */
+static uint32_t architecture(uint32_t before) {
+  struct {
+    uint32_t stype;
+    const void *next;
+    uint32_t version;
+  } ip = {.stype = 0x1000f, .version = before};
+  ze_device_properties_t p = {.stype = ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES, .pNext = &ip};
+  OK(zeDeviceGetProperties(device, &p));
+  CHECK(ip.stype == 0x1000f && ip.next == NULL);
+  return ip.version;
+}
+
+/* Gen9's: the kernels of libraries that have one for each architecture are SPIR-V there. */
+static void an_architecture(void) {
+  begin();
+  CHECK(architecture(77) == (9 << 22 | 9));
+  finish("architecture");
+}
+
 static void twelve_bits_at_a_megahertz(void) {
   setenv("L0RT_CPU_TIMESTAMP_HZ", "1000000", 1);
   begin();
@@ -98,6 +118,7 @@ static void an_old_driver(void) {
   ze_init_driver_type_desc_t drivers = {.stype = ZE_STRUCTURE_TYPE_INIT_DRIVER_TYPE_DESC, .flags = ~0u};
   GIVES(ERROR_UNSUPPORTED_FEATURE, zeInitDrivers(&count, NULL, &drivers));
   GIVES(ERROR_UNSUPPORTED_FEATURE, zeDeviceGetStatus(device));
+  CHECK(architecture(77) == 77);
   ze_command_list_handle_t list = immediate_on(0, 0, 0xff);
   GIVES(ERROR_UNSUPPORTED_FEATURE, zeCommandListHostSynchronize(list, 0));
   OK(zeCommandListDestroy(list));
@@ -173,6 +194,7 @@ static void a_simulated_device(void) {
   ze_driver_properties_t build = {.stype = ZE_STRUCTURE_TYPE_DRIVER_PROPERTIES};
   OK(zeDriverGetProperties(driver, &build));
   CHECK((build.driverVersion & 0xffff) == 33578);
+  CHECK(architecture(77) == (12 << 22 | 71 << 14 | 4));
   ze_api_version_t api;
   OK(zeDriverGetApiVersion(driver, &api));
   CHECK(api == (1 << 16 | 6));
@@ -261,6 +283,7 @@ int main(void) {
   does("L0RT_CPU_TIMESTAMP_BITS", "12", twelve_bits_at_a_megahertz);
   does("L0RT_CPU_PROFILE", "neo-22.43", an_old_driver);
   does("L0RT_CPU_PROFILE", "meteor-lake,neo-25.18", a_simulated_device);
+  does(NULL, NULL, an_architecture);
   does("L0RT_CPU_STRICT", "1", hidden_memory);
   printf("knobs: ok\n");
   return 0;

@@ -223,6 +223,20 @@ REFERENCE(shuffles) {
     }
   }
 }
+REFERENCE(moved_bits) {
+  EACH_SUBGROUP(first, end) {
+    for (u32 l = first; l < end; l++) {
+      u32 *o = g->o[l], mirrored = g->a[first + end - 1 - l];
+      o[0] = (mirrored & 0x803fffff) | 0x7f800001;
+      o[1] = o[4] = (g->a[first] & 0x803fffff) | 0x7f800001;
+      o[2] = (mirrored & 0x81ff) | 0x7c01;
+      o[3] = (g->a[first] & 0x81ff) | 0x7c01;
+      o[5] = g->a[first] | 0x7f800001;
+      o[6] = (g->a[end - 1] & 0x803fffff) | 0x7f800001;
+      o[7] = (g->a[0] & 0x803fffff) | 0x7f800001;
+    }
+  }
+}
 /* The engine adds from the first item on. */
 static u32 half_sum(const group *g, u32 first, u32 end, double factor) {
   double sum = 0;
@@ -376,6 +390,7 @@ static const struct {
     {"subgroups_of_16", c_subgroups, 16},
     {"subgroups_of_32", c_subgroups, 32},
     {"subgroups_of_any_size", c_subgroups, SPIRV_SUBGROUP_SIZE},
+    {"moved_bits", c_moved_bits, 16},
     {"shuffles_of_8", c_shuffles, 8},
     {"shuffles_of_16", c_shuffles, 16},
     {"half_sums", c_half_sums, 16},

@@ -147,6 +147,91 @@ static void sensors(void) {
   OK(zeMemFree(context, source));
 }
 
+static void limits(void) {
+  uint32_t count = 1;
+  void *clock, *power;
+  OK(zesDeviceEnumFrequencyDomains(device, &count, &clock));
+  OK(zesDeviceEnumPowerDomains(device, &count, &power));
+  zes_freq_range_t range;
+  OK(zesFrequencyGetRange(clock, &range));
+  double clocks[64] = {0};
+  count = 0;
+  OK(zesFrequencyGetAvailableClocks(clock, &count, NULL));
+  uint32_t all = count;
+  CHECK(all > 2 && all < 64);
+  count = 64;
+  OK(zesFrequencyGetAvailableClocks(clock, &count, clocks));
+  CHECK(count == all && clocks[0] == range.min && clocks[all - 1] == range.max && clocks[all] == 0);
+  for (uint32_t i = 1; i < all; i++) CHECK(clocks[i] > clocks[i - 1]);
+  clocks[2] = 0;
+  count = 2;
+  OK(zesFrequencyGetAvailableClocks(clock, &count, clocks));
+  CHECK(count == 2 && clocks[2] == 0);
+  GIVES(ERROR_INVALID_NULL_HANDLE, zesFrequencyGetAvailableClocks(NULL, &count, clocks));
+  GIVES(ERROR_INVALID_NULL_POINTER, zesFrequencyGetAvailableClocks(clock, NULL, clocks));
+
+  zes_power_properties_t properties = {.stype = ZES_STRUCTURE_TYPE_POWER_PROPERTIES};
+  zes_power_sustained_limit_t sustained;
+  zes_power_burst_limit_t burst;
+  zes_power_peak_limit_t peak;
+  zes_power_limit_ext_desc_t found[2] = {{.stype = ZES_STRUCTURE_TYPE_POWER_LIMIT_EXT_DESC}, {.limit = 77}};
+  OK(zesPowerGetProperties(power, &properties));
+  OK(zesPowerGetLimits(power, NULL, NULL, NULL));
+  OK(zesPowerGetLimits(power, &sustained, &burst, &peak));
+  CHECK(sustained.enabled && sustained.power == properties.maxLimit && !burst.enabled && peak.powerAC == -1);
+  count = 0;
+  OK(zesPowerGetLimitsExt(power, &count, NULL));
+  CHECK(count == 1);
+  count = 2;
+  OK(zesPowerGetLimitsExt(power, &count, found));
+  CHECK(count == 1 && found[0].limit == properties.maxLimit && found[0].limitValueLocked && found[1].limit == 77);
+  CHECK(found[0].level == ZES_POWER_LEVEL_SUSTAINED && found[0].limitUnit == ZES_LIMIT_UNIT_POWER);
+  GIVES(ERROR_INVALID_NULL_HANDLE, zesPowerGetLimits(NULL, &sustained, &burst, &peak));
+  GIVES(ERROR_INVALID_NULL_POINTER, zesPowerGetLimitsExt(power, NULL, found));
+
+  zes_pci_stats_t bus = {.rxCounter = 77}, later;
+  OK(zesDevicePciGetStats(device, &bus));
+  OK(zesDevicePciGetStats(device, &later));
+  CHECK(bus.timestamp > 0 && later.timestamp >= bus.timestamp && bus.rxCounter == 0 && bus.speed.gen == -1);
+  GIVES(ERROR_INVALID_NULL_POINTER, zesDevicePciGetStats(device, NULL));
+}
+
+/* Nothing happens here; test_failures.c listens to the loss of a device. */
+static void events(void) {
+  zes_event_type_flags_t events[2] = {77, 77};
+  uint32_t number = 77;
+  zes_device_handle_t pair[2] = {device, device};
+  OK(zesDriverEventListenEx(driver, UINT64_MAX, 2, pair, &number,
+                            events)); /* nothing is registered: nothing to wait for */
+  CHECK(number == 0 && events[0] == 0 && events[1] == 0);
+  OK(zesDeviceEventRegister(device, ZES_EVENT_TYPE_FLAG_FREQ_THROTTLED | ZES_EVENT_TYPE_FLAG_DEVICE_RESET_REQUIRED));
+  OK(zesDriverEventListen(driver, 0, 1, pair, &number, events));
+  OK(zesDriverEventListen(driver, 20, 1, pair, &number, events));
+  CHECK(number == 0 && events[0] == 0);
+  OK(zesDeviceEventRegister(device, 0));
+  GIVES(ERROR_INVALID_ENUMERATION, zesDeviceEventRegister(device, 0x8000));
+  GIVES(ERROR_INVALID_NULL_HANDLE, zesDeviceEventRegister(NULL, 0));
+  GIVES(ERROR_INVALID_NULL_HANDLE, zesDriverEventListen(NULL, 0, 1, pair, &number, events));
+  GIVES(ERROR_INVALID_NULL_POINTER, zesDriverEventListen(driver, 0, 1, pair, NULL, events));
+  pair[1] = NULL;
+  GIVES(ERROR_INVALID_NULL_HANDLE, zesDriverEventListenEx(driver, 0, 2, pair, &number, events));
+}
+
+static void resets(void) {
+  zes_reset_properties_t how = {.resetType = ZES_RESET_TYPE_FLR};
+  OK(zesDeviceReset(device, 0));
+  void *block = device_memory(4096);
+  GIVES(ERROR_HANDLE_OBJECT_IN_USE, zesDeviceReset(device, 0));
+  GIVES(ERROR_HANDLE_OBJECT_IN_USE, zesDeviceReset(device, 1));
+  GIVES(ERROR_HANDLE_OBJECT_IN_USE, zesDeviceResetExt(device, &how));
+  OK(zeMemFree(context, block));
+  OK(zesDeviceResetExt(device, &how));
+  how.resetType = 3;
+  GIVES(ERROR_INVALID_ENUMERATION, zesDeviceResetExt(device, &how));
+  GIVES(ERROR_INVALID_NULL_POINTER, zesDeviceResetExt(device, NULL));
+  GIVES(ERROR_INVALID_NULL_HANDLE, zesDeviceReset(NULL, 0));
+}
+
 int main(void) {
   uint32_t count = 0;
   GIVES(ERROR_UNINITIALIZED, zesDriverGet(&count, NULL));
@@ -156,6 +241,9 @@ int main(void) {
   memory();
   this_process();
   sensors();
+  limits();
+  events();
+  resets();
   finish("sysman");
   return 0;
 }

@@ -87,7 +87,7 @@ CPU_EXPORT ze_result_t zeDeviceCanAccessPeer(ze_device_handle_t handle, ze_devic
 CPU_EXPORT ze_result_t zeDeviceGetStatus(ze_device_handle_t handle) {
   CPU_ENTER();
   CPU_REFUSE_IF(cpu_device_cast(handle) == NULL, ERROR_INVALID_NULL_HANDLE);
-  return cpu_failure_lost()
+  return cpu_latch_is_set(&cpu_failure_lost)
              ? CPU_REFUSED(ERROR_DEVICE_LOST, "a launch failed, and L0RT_CPU_FAULT=lost makes that a lost device")
              : ZE_RESULT_SUCCESS;
 }

@@ -16,6 +16,8 @@ typedef struct {
   _Atomic uint64_t used; /* bytes of its memory that are allocated */
   _Atomic uint32_t pieces; /* that a submission lists: allocations, and without VM_BIND physical memory */
   _Atomic uint64_t listed; /* without VM_BIND: bytes of physical memory that every submission lists */
+  _Atomic uint32_t listened; /* zes_event_type_flags_t that a tool has registered */
+  _Atomic bool lost;         /* a listener has got the event of its loss */
   struct cpu_engine *_Atomic engines[CPU_GROUPS_MAX][CPU_QUEUES_MAX]; /* made at first use */
 } cpu_device;
 

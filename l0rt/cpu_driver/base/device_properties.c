@@ -25,6 +25,18 @@ uint64_t cpu_device_free(const cpu_device *device) {
   return used < cpu_knobs.memory ? cpu_knobs.memory - used : 0;
 }
 
+/* ZE_extension_device_ip_version, of 1.5. */
+enum { IP_VERSION_EXT = 0x1000f };
+typedef struct {
+  ze_structure_type_t stype;
+  const void *pNext;
+  uint32_t version;
+} ip_version;
+
+/* Programs choose kernels by it, and oneMKL refuses a device without one. For Gen9 (9.0.9) oneMKL has SPIR-V of almost
+ * all, and programs bring no machine code that they would prefer. */
+static uint32_t ip_version_of(void) { return cpu_knobs.device != NULL ? cpu_knobs.device->ip_version : 9 << 22 | 9; }
+
 static void fill_chain(const cpu_device *device, void *next) {
   for (ze_base_properties_t *p = next; p != NULL; p = p->pNext) {
     if (p->stype == ZE_STRUCTURE_TYPE_DEVICE_USABLEMEM_SIZE_EXT_PROPERTIES) /* unknown ones are skipped */
@@ -32,6 +44,7 @@ static void fill_chain(const cpu_device *device, void *next) {
     else if (p->stype == ZE_STRUCTURE_TYPE_DEVICE_READONLY_MEMORY_EXT_PROPERTIES && !cpu_knobs.neo_22_43)
       ((ze_device_readonly_memory_ext_properties_t *)p)
           ->readonlyCapability = ZE_DEVICE_READONLY_MEMORY_CAPABILITY_ENFORCED;
+    else if ((uint32_t)p->stype == IP_VERSION_EXT && !cpu_knobs.neo_22_43) ((ip_version *)p)->version = ip_version_of();
     else if (p->stype == ZE_STRUCTURE_TYPE_MUTABLE_COMMAND_LIST_EXP_PROPERTIES && !cpu_knobs.neo_22_43) {
       ze_mutable_command_list_exp_properties_t *m = (ze_mutable_command_list_exp_properties_t *)p;
       m->mutableCommandListFlags = 0;

@@ -106,6 +106,15 @@ CPU_EXPORT ze_result_t zeKernelSetGroupSize(ze_kernel_handle_t handle, uint32_t 
   return cpu_kernel_set_group_size(kernel, x, y, z);
 }
 
+/* Is it a small integer with only its own sign, or zeros, above? Intel's driver takes the bytes that fit, and oneMKL has
+ * kernels with int arguments that it gives 64 bits; NULL stands for zeros. */
+static bool is_widened(const spirv_argument *argument, size_t size, const uint8_t *value) {
+  if (argument->kind != SPIRV_VALUE || size > sizeof(uint64_t)) return false;
+  for (size_t i = argument->size; i < size && value != NULL; i++)
+    if (value[i] != value[size - 1] || (value[i] != 0 && value[i] != UINT8_MAX)) return false;
+  return size > argument->size;
+}
+
 ze_result_t cpu_kernel_set_argument(cpu_kernel *kernel, uint32_t index, size_t size, const void *value) {
   CPU_REFUSE_IF(index >= kernel->info->argument_count, ERROR_INVALID_KERNEL_ARGUMENT_INDEX);
   const spirv_argument *argument = &kernel->info->arguments[index];
@@ -115,9 +124,9 @@ ze_result_t cpu_kernel_set_argument(cpu_kernel *kernel, uint32_t index, size_t s
     kernel->local_sizes[index] = size;
     return ZE_RESULT_SUCCESS;
   }
-  CPU_REFUSE_IF(size != argument->size, ERROR_INVALID_KERNEL_ARGUMENT_SIZE);
-  if (value == NULL) memset(kernel->values + kernel->places[index], 0, size);
-  else memcpy(kernel->values + kernel->places[index], value, size);
+  CPU_REFUSE_IF(size != argument->size && !is_widened(argument, size, value), ERROR_INVALID_KERNEL_ARGUMENT_SIZE);
+  if (value == NULL) memset(kernel->values + kernel->places[index], 0, argument->size);
+  else memcpy(kernel->values + kernel->places[index], value, argument->size);
   return ZE_RESULT_SUCCESS;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_query.c: what a kernel says of itself. */
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -55,20 +56,35 @@ CPU_EXPORT ze_result_t zeKernelGetName(ze_kernel_handle_t handle, size_t *size, 
 }
 
 /* The attributes that SPIR-V keeps of the source. */
+static void add_attribute(char *text, size_t size, const char *format, ...) {
+  size_t length = strlen(text);
+  if (length != 0) length += (size_t)snprintf(text + length, size - length, " ");
+  va_list values;
+  va_start(values, format);
+  vsnprintf(text + length, size - length, format, values);
+  va_end(values);
+}
+
 CPU_EXPORT ze_result_t zeKernelGetSourceAttributes(ze_kernel_handle_t handle, uint32_t *size, char **out) {
+  static const char *const types[] = {"char", "short", "int", "long", "half", "float", "double"};
   CPU_ENTER();
   const cpu_kernel *kernel = cpu_kernel_cast(handle);
   CPU_REFUSE_IF(kernel == NULL, ERROR_INVALID_NULL_HANDLE);
   CPU_REFUSE_IF(size == NULL, ERROR_INVALID_NULL_POINTER);
-  char text[160] = "";
+  char text[256] = "";
   const spirv_kernel_info *info = kernel->info;
-  const uint32_t *required = info->required_group_size;
-  int length = 0;
+  const uint32_t *required = info->required_group_size, *hinted = info->hinted_group_size;
+  uint32_t type = info->hinted_vector & 0xffff, width = info->hinted_vector >> 16;
   if (required[0] != 0)
-    length = snprintf(text, sizeof(text), "reqd_work_group_size(%u,%u,%u)", required[0], required[1], required[2]);
+    add_attribute(text, sizeof(text), "reqd_work_group_size(%u,%u,%u)", required[0], required[1], required[2]);
   if (info->required_subgroup_size != 0)
-    snprintf(text + length, sizeof(text) - (size_t)length, "%sintel_reqd_sub_group_size(%u)", length == 0 ? "" : " ",
-             info->required_subgroup_size);
+    add_attribute(text, sizeof(text), "intel_reqd_sub_group_size(%u)", info->required_subgroup_size);
+  if (hinted[0] != 0)
+    add_attribute(text, sizeof(text), "work_group_size_hint(%u,%u,%u)", hinted[0], hinted[1], hinted[2]);
+  if (width > 1 && type < sizeof(types) / sizeof(types[0]))
+    add_attribute(text, sizeof(text), "vec_type_hint(%s%u)", types[type], width);
+  else if (info->hinted_vector != 0 && type < sizeof(types) / sizeof(types[0]))
+    add_attribute(text, sizeof(text), "vec_type_hint(%s)", types[type]);
   if (out != NULL && *out != NULL && *size != 0) snprintf(*out, *size, "%s", text);
   *size = (uint32_t)strlen(text) + 1;
   return ZE_RESULT_SUCCESS;

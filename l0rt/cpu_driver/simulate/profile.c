@@ -39,18 +39,18 @@ static const cpu_groups battlemage = {
 
 /* clang-format off */
 static const cpu_device_profile devices[] = {
-    {"arc-a770-i915", "i915", "Intel(R) Arc(TM) A770 Graphics", "alchemist", 0x56a0, false, 16 * GIB, SURFACE,
-     36, 32, 19200000, false, &alchemist},
-    {"arc-a770-xe", "xe", "Intel(R) Arc(TM) A770 Graphics", "alchemist", 0x56a0, false, 16 * GIB, SURFACE,
-     36, 32, 19200000, false, &alchemist},
-    {"arc-b580", "xe", "Intel(R) Arc(TM) B580 Graphics", "battlemage", 0xe20b, false, 12 * GIB, 0,
-     64, 64, 19200000, true, &battlemage},
-    {"pvc", "i915-prelim", "Intel(R) Data Center GPU Max 1100", "ponte vecchio", 0x0bda, false, 48 * GIB, 0,
-     36, 32, 12500000, true, &ponte_vecchio},
-    {"lunar-lake", "xe", "Intel(R) Arc(TM) 140V Graphics", "lunar lake", 0x64a0, true, 16 * GIB, 0,
-     64, 64, 19200000, false, &battlemage},
-    {"meteor-lake", "i915", "Intel(R) Arc(TM) Graphics", "meteor lake", 0x7d55, true, 16 * GIB, SURFACE,
-     36, 32, 19200000, false, &alchemist},
+    {"arc-a770-i915", "i915", "Intel(R) Arc(TM) A770 Graphics", "alchemist", 0x56a0, 12 << 22 | 55 << 14 | 8, false,
+     16 * GIB, SURFACE, 36, 32, 19200000, false, &alchemist},
+    {"arc-a770-xe", "xe", "Intel(R) Arc(TM) A770 Graphics", "alchemist", 0x56a0, 12 << 22 | 55 << 14 | 8, false,
+     16 * GIB, SURFACE, 36, 32, 19200000, false, &alchemist},
+    {"arc-b580", "xe", "Intel(R) Arc(TM) B580 Graphics", "battlemage", 0xe20b, 20 << 22 | 1 << 14 | 4, false,
+     12 * GIB, 0, 64, 64, 19200000, true, &battlemage},
+    {"pvc", "i915-prelim", "Intel(R) Data Center GPU Max 1100", "ponte vecchio", 0x0bda, 12 << 22 | 60 << 14 | 7, false,
+     48 * GIB, 0, 36, 32, 12500000, true, &ponte_vecchio},
+    {"lunar-lake", "xe", "Intel(R) Arc(TM) 140V Graphics", "lunar lake", 0x64a0, 20 << 22 | 4 << 14 | 4, true,
+     16 * GIB, 0, 64, 64, 19200000, false, &battlemage},
+    {"meteor-lake", "i915", "Intel(R) Arc(TM) Graphics", "meteor lake", 0x7d55, 12 << 22 | 71 << 14 | 4, true,
+     16 * GIB, SURFACE, 36, 32, 19200000, false, &alchemist},
 };
 /* clang-format on */
 

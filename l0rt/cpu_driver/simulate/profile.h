@@ -16,6 +16,7 @@ typedef struct cpu_device_profile {
   const char *name;          /* the name of the real device; the reported name begins with "l0rt CPU device" */
   const char *architecture;
   uint32_t device_id;
+  uint32_t ip_version; /* architecture << 22 | release << 14 | revision */
   bool integrated;
   uint64_t memory;
   uint64_t max_alloc; /* larger ones need the relaxed limits; 0: as large as the memory */

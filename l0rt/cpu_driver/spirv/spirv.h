@@ -103,6 +103,7 @@ typedef struct {
   const spirv_argument *arguments;
   uint32_t required_group_size[3]; /* zeros: any */
   uint32_t required_subgroup_size; /* 0: any */
+  uint32_t hinted_group_size[3], hinted_vector; /* of the source, or zeros: the vector as SPIR-V's VecTypeHint */
   uint32_t subgroup_size; /* the size that launches use */
   uint32_t max_group_size;
   uint64_t local_bytes; /* declared in the kernel */

@@ -23,11 +23,11 @@ typedef struct {
 #define ENDED UINT64_MAX
 
 _Atomic uint32_t cpu_failures;
+cpu_latch cpu_failure_lost;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static failure *failures; /* the oldest first; as many as cpu_failures says */
 static uint32_t capacity;
-static _Atomic bool lost;
 static _Thread_local char description[TEXT], answered[TEXT + 128]; /* a result in words precedes it */
 static _Thread_local ze_result_t refused; /* `description` says why; SUCCESS: it is the last error's own text */
 
@@ -65,7 +65,7 @@ void cpu_failure_add(uint64_t serial, const struct cpu_event *event, const char 
     *f = (failure){.serial = serial, .event = event, .own = event != NULL};
     snprintf(f->text, sizeof(f->text), "%s", text);
   }
-  if (cpu_knobs.lost) atomic_store(&lost, true);
+  if (cpu_knobs.lost && cpu_latch_raise(&cpu_failure_lost)) cpu_futex_wake(&cpu_failure_lost.set);
   pthread_mutex_unlock(&lock);
 }
 
@@ -210,5 +210,3 @@ const char *cpu_failure_description(void) {
   refused = ZE_RESULT_SUCCESS;
   return answered;
 }
-
-bool cpu_failure_lost(void) { return atomic_load(&lost); }

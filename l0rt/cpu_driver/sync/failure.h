@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "l0rt/ze.h"
+#include "sync/latch.h"
 
 struct cpu_event;
 
@@ -57,7 +58,7 @@ ze_result_t cpu_refuse(ze_result_t result, const char *why) __attribute__((cold)
 void cpu_failure_describe(const char *text);
 const char *cpu_failure_description(void);
 
-/* Has a launch failed where L0RT_CPU_FAULT=lost asks for a lost device? */
-bool cpu_failure_lost(void);
+/* Raised when a launch has failed where L0RT_CPU_FAULT=lost asks for lost devices, until one is reset. */
+extern cpu_latch cpu_failure_lost;
 
 #endif

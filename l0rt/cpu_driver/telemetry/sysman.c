@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/device.h"
 #include "base/driver.h"
 #include "base/gate.h"
@@ -91,7 +92,8 @@ CPU_EXPORT ze_result_t zesDeviceGetProperties(zes_device_handle_t handle, zes_de
 
 CPU_EXPORT ze_result_t zesDeviceGetState(zes_device_handle_t handle, zes_device_state_t *p) {
   CHECK_ARGUMENTS(handle, p);
-  CLEAR(p); /* no reset is needed, and none was made */
+  CLEAR(p);
+  p->reset = cpu_latch_is_set(&cpu_failure_lost) ? ZES_RESET_REASON_FLAG_WEDGED : 0;
   return ZE_RESULT_SUCCESS;
 }
 
@@ -127,6 +129,13 @@ CPU_EXPORT ze_result_t zesDevicePciGetState(zes_device_handle_t handle, zes_pci_
   CHECK_ARGUMENTS(handle, p);
   CLEAR(p);
   p->speed = (zes_pci_speed_t){.gen = -1, .width = -1, .maxBandwidth = -1};
+  return ZE_RESULT_SUCCESS;
+}
+
+/* Nothing crosses a bus, and nothing is counted there, as the properties say. */
+CPU_EXPORT ze_result_t zesDevicePciGetStats(zes_device_handle_t handle, zes_pci_stats_t *p) {
+  CHECK_ARGUMENTS(handle, p);
+  *p = (zes_pci_stats_t){.timestamp = cpu_host_ns() / 1000, .speed = {.gen = -1, .width = -1, .maxBandwidth = -1}};
   return ZE_RESULT_SUCCESS;
 }
 

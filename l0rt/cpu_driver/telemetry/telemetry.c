@@ -13,6 +13,7 @@
 #include "lists/engine.h"
 
 enum { IDLE_WATTS = 10, MORE_WATTS = 65 }; /* what it draws, and what it draws more while an engine runs */
+enum { LIMIT_MILLIWATTS = (IDLE_WATTS + MORE_WATTS) * 1000 };
 enum { IDLE_MHZ = 300, FULL_MHZ = 2400 };
 enum { IDLE_CELSIUS = 40, FULL_CELSIUS = 65, MOST_CELSIUS = 100 };
 #define MOST_BYTES UINT64_C(20000000000) /* a second */
@@ -67,6 +68,15 @@ CPU_EXPORT ze_result_t zesFrequencyGetRange(zes_freq_handle_t handle, zes_freq_r
   return ZE_RESULT_SUCCESS;
 }
 
+/* In steps of what cards of Intel have. */
+CPU_EXPORT ze_result_t zesFrequencyGetAvailableClocks(zes_freq_handle_t handle, uint32_t *count, double *clocks) {
+  enum { STEP = 50, ALL = (FULL_MHZ - IDLE_MHZ) / STEP + 1 };
+  CHECK_ARGUMENTS(handle, count);
+  if (*count == 0 || *count > ALL) *count = ALL;
+  for (uint32_t i = 0; clocks != NULL && i < *count; i++) clocks[i] = IDLE_MHZ + i * STEP;
+  return ZE_RESULT_SUCCESS;
+}
+
 CPU_EXPORT ze_result_t zesFrequencyGetState(zes_freq_handle_t handle, zes_freq_state_t *p) {
   CHECK_ARGUMENTS(handle, p);
   CLEAR(p);
@@ -80,8 +90,33 @@ CPU_EXPORT ze_result_t zesFrequencyGetState(zes_freq_handle_t handle, zes_freq_s
 CPU_EXPORT ze_result_t zesPowerGetProperties(zes_pwr_handle_t handle, zes_power_properties_t *p) {
   CHECK_ARGUMENTS(handle, p);
   CLEAR(p);
-  p->defaultLimit = p->maxLimit = (IDLE_WATTS + MORE_WATTS) * 1000;
+  p->defaultLimit = p->maxLimit = LIMIT_MILLIWATTS;
   p->minLimit = -1;
+  return ZE_RESULT_SUCCESS;
+}
+
+/* One limit, which nobody can change: that of sustained power. */
+CPU_EXPORT ze_result_t zesPowerGetLimits(zes_pwr_handle_t handle, zes_power_sustained_limit_t *sustained,
+                                         zes_power_burst_limit_t *burst, zes_power_peak_limit_t *peak) {
+  CPU_ENTER();
+  CPU_REFUSE_IF(cpu_cast(handle, CPU_DEVICE) == NULL, ERROR_INVALID_NULL_HANDLE);
+  if (sustained != NULL) *sustained = (zes_power_sustained_limit_t){.enabled = 1, .power = LIMIT_MILLIWATTS};
+  if (burst != NULL) *burst = (zes_power_burst_limit_t){0};
+  if (peak != NULL) *peak = (zes_power_peak_limit_t){.powerAC = -1, .powerDC = -1};
+  return ZE_RESULT_SUCCESS;
+}
+
+CPU_EXPORT ze_result_t zesPowerGetLimitsExt(zes_pwr_handle_t handle, uint32_t *count, zes_power_limit_ext_desc_t *p) {
+  CHECK_ARGUMENTS(handle, count);
+  if (*count != 0 && p != NULL) {
+    CLEAR(p);
+    p->level = ZES_POWER_LEVEL_SUSTAINED;
+    p->source = ZES_POWER_SOURCE_ANY;
+    p->limitUnit = ZES_LIMIT_UNIT_POWER;
+    p->enabled = p->enabledStateLocked = p->intervalValueLocked = p->limitValueLocked = 1;
+    p->limit = LIMIT_MILLIWATTS;
+  }
+  *count = 1;
   return ZE_RESULT_SUCCESS;
 }
 

@@ -274,6 +274,23 @@ SUBGROUP(8) KERNEL(shuffles_of_8) { SHUFFLES; }
 SUBGROUP(16) KERNEL(shuffles_of_16) { SHUFFLES; }
 SUBGROUP(32) KERNEL(shuffles_of_32) { SHUFFLES; }
 
+/* What is moved keeps its bits: such NaNs are halves of doubles, for one. */
+SUBGROUP(16) KERNEL(moved_bits) {
+  BEGIN;
+  uint m = get_sub_group_local_id(), size = get_sub_group_size();
+  float f = as_float((a & 0x803fffff) | 0x7f800001);
+  half h = as_half((ushort)((a & 0x81ff) | 0x7c01));
+  o[0] = as_uint(intel_sub_group_shuffle(f, size - 1 - m));
+  o[1] = as_uint(sub_group_broadcast(f, 0));
+  o[2] = as_ushort(intel_sub_group_shuffle(h, size - 1 - m));
+  o[3] = as_ushort(sub_group_broadcast(h, 0));
+  float2 two = intel_sub_group_shuffle(as_float2((ulong)(a | 0x7f800001) << 32 | as_uint(f)), 0u);
+  o[4] = as_uint(two.x);
+  o[5] = as_uint(two.y);
+  o[6] = as_uint(sub_group_broadcast(f, size - 1));
+  o[7] = as_uint(work_group_broadcast(f, 0, 0, 0));
+}
+
 /* Sums of halves are halves after each step. */
 SUBGROUP(16) KERNEL(half_sums) {
   BEGIN;

@@ -62,6 +62,7 @@ kernel void around(global const ulong *near, global const long *places, global u
 kernel void follow(global int *global *place) { *place[0] = 42; }
 
 __attribute__((reqd_work_group_size(8, 2, 1))) __attribute__((intel_reqd_sub_group_size(16)))
+__attribute__((work_group_size_hint(8, 2, 1))) __attribute__((vec_type_hint(float4)))
 kernel void required(global int *out, local long *first, local int *second) {
   out[get_global_linear_id()] = 1;
 }

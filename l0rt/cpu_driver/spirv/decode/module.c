@@ -192,7 +192,7 @@ static void entry_point(spirv_module *m, uint32_t at) {
 /* Modes that change no result here: hints, promises of the kernel, and what the engine does anyway. */
 static bool is_harmless(uint32_t mode) {
   static const uint16_t harmless[] = {
-      ModeLocalSizeHint,      ModeVecTypeHint,       ModeContractionOff,          ModeDenormPreserve,
+      ModeContractionOff,     ModeDenormPreserve,
       ModeSignedZeroPreserve, ModeRoundingRTE,       ModeMaxWorkgroupSizeINTEL,   ModeMaxWorkDimINTEL,
       ModeNoGlobalOffset,     ModeNumSIMDItemsINTEL, ModeSchedulerTargetMhzINTEL, ModeStreamingInterfaceINTEL,
       ModeRegisterMapINTEL,   ModeNamedBarriers,     ModeMaximumRegistersINTEL,   ModeNamedMaximumRegistersINTEL,
@@ -214,6 +214,10 @@ static void execution_mode(spirv_module *m, uint32_t at) {
     if (mode == ModeLocalSize) {
       if (length != 6) REFUSE(m, at, "LocalSize needs three numbers");
       memcpy(entry->group_size, m->words + at + 3, 12);
+    } else if (mode == ModeLocalSizeHint) {
+      if (length == 6) memcpy(entry->hinted_size, m->words + at + 3, 12);
+    } else if (mode == ModeVecTypeHint) {
+      if (length == 4) entry->hinted_vector = m->words[at + 3];
     } else if (mode == ModeSubgroupSize) {
       if (length != 4) REFUSE(m, at, "SubgroupSize needs a number");
       entry->subgroup_size = m->words[at + 3];
@@ -229,9 +233,9 @@ static void execution_mode(spirv_module *m, uint32_t at) {
 /* Sizes that are constants, mostly specialization constants. They are defined after the mode that names them. */
 static void execution_mode_id(spirv_module *m, uint32_t at) {
   uint32_t length = spirv_length(m, at), mode = m->words[at + 2], sizes[3];
-  if (mode == ModeLocalSizeHintId) return;
+  bool hint = mode == ModeLocalSizeHintId;
   spirv_spend(m, at, m->entry_count);
-  if (mode != ModeLocalSizeId) {
+  if (mode != ModeLocalSizeId && !hint) {
     for (uint32_t e = 0; e < m->entry_count; e++)
       if (m->entries[e].function == m->words[at + 1])
         spirv_entry_refuse(m, &m->entries[e], at, "execution mode %u is not supported", mode);
@@ -246,7 +250,8 @@ static void execution_mode_id(spirv_module *m, uint32_t at) {
     sizes[d] = (uint32_t)value->bits[0];
   }
   for (uint32_t e = 0; e < m->entry_count; e++)
-    if (m->entries[e].function == m->words[at + 1]) memcpy(m->entries[e].group_size, sizes, sizeof(sizes));
+    if (m->entries[e].function == m->words[at + 1])
+      memcpy(hint ? m->entries[e].hinted_size : m->entries[e].group_size, sizes, sizeof(sizes));
 }
 
 /* Decodes what stands before the functions, in the order of the module, in which definitions come before uses. Returns

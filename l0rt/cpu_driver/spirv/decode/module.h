@@ -117,6 +117,7 @@ typedef struct {
   uint32_t function, at;
   const char *name;
   uint32_t group_size[3], subgroup_size;
+  uint32_t hinted_size[3], hinted_vector; /* zeros: no hint; the vector as the module has it */
   const char *qualifiers; /* of the parameters in the source, each with a comma; NULL: the module does not tell */
   const char *refusal; /* why the engine cannot run it; NULL: it can, as far as its declaration tells */
   uint32_t refusal_at; /* word of what is not supported */

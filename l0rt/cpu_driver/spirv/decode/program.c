@@ -107,6 +107,8 @@ static void describe_kernel(spirv_program *program, spirv_module *m, spirv_entry
   spirv_kernel_info *info = &kernel->info;
   *info = (spirv_kernel_info){.name = entry->name, .argument_count = count, .arguments = arguments};
   memcpy(info->required_group_size, entry->group_size, sizeof(entry->group_size));
+  memcpy(info->hinted_group_size, entry->hinted_size, sizeof(entry->hinted_size));
+  info->hinted_vector = entry->hinted_vector;
   info->required_subgroup_size = entry->subgroup_size;
   uint32_t width = entry->subgroup_size;
   bool is_width = width == 8 || width == 16 || width == 32;

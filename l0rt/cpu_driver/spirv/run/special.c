@@ -236,7 +236,7 @@ static wide get(const spirv_wave *w, uint32_t place, uint32_t lane_kind, size_t 
     case LANE_I32: v.i = REGISTER(int32_t, place)[k]; break;
     case LANE_I64: v.i = REGISTER(int64_t, place)[k]; break;
     case LANE_F64: v.f = REGISTER(double, place)[k]; break;
-    default: v.f = (double)REGISTER(float, place)[k];
+    default: v.u = REGISTER(uint32_t, place)[k]; /* its bits: what is only moved may be a half of something else */
   }
   return v;
 }
@@ -249,8 +249,24 @@ static void put(spirv_wave *w, uint32_t place, uint32_t lane_kind, size_t k, wid
     case LANE_I32: REGISTER(uint32_t, place)[k] = (uint32_t)v.u; break;
     case LANE_I64: REGISTER(uint64_t, place)[k] = v.u; break;
     case LANE_F64: REGISTER(double, place)[k] = v.f; break;
-    default: REGISTER(float, place)[k] = (float)v.f;
+    default: REGISTER(uint32_t, place)[k] = (uint32_t)v.u;
   }
+}
+
+/* A float's number, and the float nearest to a number. */
+static double number_of(wide v, uint32_t lane_kind) {
+  float small;
+  if (lane_kind == LANE_F64) return v.f;
+  memcpy(&small, &v.u, sizeof(small));
+  return (double)small;
+}
+
+static wide float_of(double number, uint32_t lane_kind) {
+  if (lane_kind == LANE_F64) return (wide){.f = number};
+  float small = lane_kind == LANE_F16 ? half_rounded((float)number) : (float)number;
+  wide v = {.u = 0};
+  memcpy(&v.u, &small, sizeof(small));
+  return v;
 }
 
 static uint64_t unsigned_of(uint64_t v, uint32_t lane_kind) {
@@ -264,14 +280,14 @@ static wide combine(uint32_t what, uint32_t lane_kind, wide a, wide b) {
   switch (what) {
     case COLLECT_ADD: r.u = a.u + b.u; break;
     case COLLECT_MUL: r.u = a.u * b.u; break;
-    case COLLECT_FADD: r.f = a.f + b.f; break;
-    case COLLECT_FMUL: r.f = a.f * b.f; break;
+    case COLLECT_FADD: return float_of(number_of(a, lane_kind) + number_of(b, lane_kind), lane_kind);
+    case COLLECT_FMUL: return float_of(number_of(a, lane_kind) * number_of(b, lane_kind), lane_kind);
     case COLLECT_SMIN: r.i = a.i < b.i ? a.i : b.i; break;
     case COLLECT_SMAX: r.i = a.i > b.i ? a.i : b.i; break;
     case COLLECT_UMIN: r = x < y ? a : b; break;
     case COLLECT_UMAX: r = x > y ? a : b; break;
-    case COLLECT_FMIN: r.f = fmin(a.f, b.f); break;
-    case COLLECT_FMAX: r.f = fmax(a.f, b.f); break;
+    case COLLECT_FMIN: return float_of(fmin(number_of(a, lane_kind), number_of(b, lane_kind)), lane_kind);
+    case COLLECT_FMAX: return float_of(fmax(number_of(a, lane_kind), number_of(b, lane_kind)), lane_kind);
     case COLLECT_AND:
     case COLLECT_ALL: r.u = a.u & b.u; break;
     case COLLECT_OR:
@@ -279,8 +295,6 @@ static wide combine(uint32_t what, uint32_t lane_kind, wide a, wide b) {
     case COLLECT_XOR: r.u = a.u ^ b.u; break;
     default: break;
   }
-  if (lane_kind == LANE_F32 || lane_kind == LANE_F16) r.f = (double)(float)r.f;
-  if (lane_kind == LANE_F16) r.f = (double)half_rounded((float)r.f);
   return r;
 }
 
@@ -289,13 +303,13 @@ static wide identity(uint32_t what, uint32_t lane_kind) {
   unsigned bits = spirv_lane_size[lane_kind] * 8u;
   switch (what) {
     case COLLECT_MUL: r.u = 1; break;
-    case COLLECT_FMUL: r.f = 1; break;
+    case COLLECT_FMUL: return float_of(1, lane_kind);
     case COLLECT_SMIN: r.i = (int64_t)(UINT64_MAX >> 1 >> (64 - bits)); break;
     case COLLECT_SMAX: r.i = -(int64_t)(UINT64_MAX >> 1 >> (64 - bits)) - 1; break;
     case COLLECT_UMIN:
     case COLLECT_AND: r.u = lane_kind == LANE_BOOL ? 1 : UINT64_MAX; break;
-    case COLLECT_FMIN: r.f = INFINITY; break;
-    case COLLECT_FMAX: r.f = -INFINITY; break;
+    case COLLECT_FMIN: return float_of(INFINITY, lane_kind);
+    case COLLECT_FMAX: return float_of(-INFINITY, lane_kind);
     default: break;
   }
   return r;
@@ -338,8 +352,9 @@ static void collect(spirv_wave *w, const spirv_step *s, uint32_t first, uint32_t
   for (uint32_t k = first; k < end; k++) {
     if (!spirv_runs(w, k)) continue;
     if (!some) leader = k;
-    equal &= s->lane == LANE_F64 || s->lane == LANE_F32 || s->lane == LANE_F16 ? values[k].f == values[leader].f
-                                                                               : values[k].u == values[leader].u;
+    equal &= s->lane == LANE_F64 || s->lane == LANE_F32 || s->lane == LANE_F16
+                 ? number_of(values[k], s->lane) == number_of(values[leader], s->lane)
+                 : values[k].u == values[leader].u;
     if (values[k].u != 0) ballot |= 1u << (k - first);
     wide before = all;
     all = some ? combine(s->extra, s->lane, all, values[k]) : values[k];
