@@ -9,7 +9,7 @@ C_FILES = $(shell find include l0rt tests examples -path '*/build' -prune -o -na
 
 MAKEFLAGS += --no-print-directory
 
-.PHONY: build debug test test-all test-fresh test-intel test-c asan tsan tsan-python rings bench lint style format-c kernels site dist soak clean
+.PHONY: build debug test test-all llama test-fresh test-intel test-c asan tsan tsan-python rings bench lint style format-c kernels site dist soak clean
 
 $(READY): pyproject.toml
 	test -x $(BIN)/python || python3 -m venv .venv
@@ -26,9 +26,14 @@ test: build
 	$(BIN)/pytest $(ARGS)
 
 # Nothing is shortened, and what l0rt is compared and used with is there: some gigabytes.
-test-all: build
+test-all: build llama
 	$(BIN)/pip install --quiet 'l0rt[partners,dask,mpi,ray,torch,sycl,browser]'
 	L0RT_TEST_ALL=1 L0RT_TEST_TORCH=1 L0RT_TEST_PARTNERS=1 L0RT_TEST_SYCL=1 $(BIN)/pytest $(ARGS)
+
+# llama.cpp with its SYCL backend: docs/cpu-driver.md. 290 MB, in an environment of its own.
+llama:
+	test -x build/llama/bin/python || python3 -m venv build/llama
+	build/llama/bin/pip install --quiet numpy 'cyllama-sycl==0.2.18' 'intel-sycl-rt==2025.3.*' tbb
 
 # Debian 12, 13 and forky; as root and as an ordinary user.
 test-fresh: $(READY)

@@ -34,12 +34,12 @@ def recipe(heading):
     return block
 
 
-def followed(text, folder, **env):
+def followed(text, folder, timeout=120, **env):
     """Run lines of a shell as a reader does, with nothing set and this Python's commands in the path."""
     scripts = Path(sys.executable).parent
     unset = dict.fromkeys(name for name in os.environ if name.startswith(("ZE_", "ZEL_", "L0RT_", "SYCL_", "ONEAPI_")))
     path = {"PATH": f"{scripts}:{os.environ['PATH']}", "PYTHONPATH": None}
-    return run(["sh", "-e", "-c", text], {**unset, **path, **env}, folder, timeout=120)
+    return run(["sh", "-e", "-c", text], {**unset, **path, **env}, folder, timeout=timeout)
 
 
 def prints(result, expected):
@@ -121,10 +121,10 @@ def test_a_ci_job(tmp_path):
     prints(followed(use, tmp_path, **later), "l0rt CPU device\n")
 
 
-def skip_without(*modules):
+def skip_without(*modules, extra="sycl"):
     if run_python(f"import {', '.join(modules)}").returncode != 0:
-        told = f"needs {' and '.join(modules)} beside l0rt: the extra `sycl`"
-        (pytest.fail if os.environ.get("L0RT_TEST_SYCL") == "1" else pytest.skip)(told)
+        told = f"needs {' and '.join(modules)} beside l0rt: the extra `{extra}`"
+        (pytest.fail if os.environ.get(f"L0RT_TEST_{extra.upper()}") == "1" else pytest.skip)(told)
 
 
 @needs_loader
@@ -139,6 +139,59 @@ def test_dpctl_dpnp_and_sycl(tmp_path, adapter):
     skip_without("dpctl", "dpnp")
     text = recipe("dpctl, dpnp and SYCL")
     prints(followed(text, tmp_path, SYCL_UR_USE_LEVEL_ZERO_V2=adapter), "l0rt CPU device 499500.0\n")
+
+
+def test_pyzes(tmp_path):
+    if not HEADERS.exists():
+        pytest.skip("pyzes loads the machine's loader (Debian: apt install libze1 libze-dev)")
+    skip_without("pyzes", extra="partners")
+    prints(followed(recipe("pyzes"), tmp_path, L0RT_CPU_MEMORY="1MiB"), "l0rt CPU device 1048576 of 1048576\n")
+
+
+# Where `make test-all` installs it: its version of SYCL's runtime is not dpctl's.
+LLAMA = ROOT / "build/llama/bin"
+
+
+@pytest.fixture
+def llama(tmp_path):
+    """Return a function that follows the recipe with these types of weights and settings, and returns its output."""
+    if not (LLAMA / "python").exists():
+        told = f"needs llama.cpp in {LLAMA.parent}: `make llama`"
+        (pytest.fail if os.environ.get("L0RT_TEST_SYCL") == "1" else pytest.skip)(told)
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    text = recipe("llama.cpp")
+    assert text.endswith("llama.py Q4_0\n")
+
+    def follow(names, **env):
+        path = f"{LLAMA}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+        result = followed(text.replace("Q4_0", names), tmp_path, timeout=600, PATH=path, **env)
+        assert (result.returncode, result.stderr) == (0, ""), result
+        return result.stdout
+
+    return follow
+
+
+QUANTS = "Q4_0 Q8_0 Q4_K Q6_K"
+
+
+@pytest.mark.parametrize(
+    ("names", "within", "env"),
+    [
+        ("F32 F16", 0.01, {}),
+        (QUANTS, 0.15, {}),
+        (QUANTS, 0.15, {"GGML_SYCL_ENABLE_FLASH_ATTN": 0}),
+        (QUANTS, 0.15, {"L0RT_CPU_CHAOS": 1, "SYCL_UR_USE_LEVEL_ZERO_V2": 1}),
+    ],
+    ids=["floats", "quants", "attention", "chaos"],
+)
+def test_llama_cpp_computes_what_its_cpu_backend_does(llama, names, within, env):
+    device, *lines = llama(names, **env).splitlines()
+    assert device == "l0rt CPU device"
+    assert len(lines) == len(names.split())
+    for name, line in zip(names.split(), lines, strict=True):
+        found = re.fullmatch(rf"{name}: the same tokens, logits within ([\d.]+) of their deviation", line)
+        assert found, line
+        assert float(found[1]) < within, line
 
 
 PRELUDE = """

@@ -13,7 +13,7 @@
 
 #include "kernels.h"
 
-enum { WORDS = 1024, SLOT = 256, COUNTERS = 8, LOCAL_WORDS = 1024, TABLE = 16, MANY = 600 };
+enum { WORDS = 1024, SLOT = 256, COUNTERS = 8, LOCAL_WORDS = 1000, TABLE = 16, MANY = 600 };
 
 typedef enum { BITS8, BITS16, BITS32, BITS64, HALF, FLOAT, DOUBLE, BOOL } kind;
 static const uint32_t kind_bits[] = {8, 16, 32, 64, 16, 32, 64, 1};
@@ -37,7 +37,7 @@ typedef struct {
 } helper;
 
 typedef struct {
-  code head, types, body, variables; /* variables: of the function that is made */
+  code head, links, types, imports, body, variables; /* variables: of the function that is made */
   uint32_t bound, label, set;
   uint64_t state;
   value pool[MANY]; /* what can be used here */
@@ -49,6 +49,11 @@ typedef struct {
   uint32_t private_count;
   helper helpers[3];
   uint32_t helper_count;
+  struct {
+    uint32_t id, function;
+    shape shape;
+  } imported[24]; /* functions of LLVM's */
+  uint32_t imported_count;
   bool kernel, uniform, over; /* a kernel; at a place to which all work-items of a group come; some may have ended */
   uint32_t depth, loops, together; /* of what is around; loops with rounds that all work-items begin */
   uint32_t x, y, counters, slot, item, size, subgroup, local, table;
@@ -497,6 +502,70 @@ static inline uint32_t input(generator *g, uint32_t i, uint32_t d) {
 static inline void any_input(generator *g) {
   uint32_t i = draw(g, 6);
   keep(g, input(g, i, input_has_three(i) ? draw(g, 3) : 0), input_shape(i));
+}
+
+/* ---- What may be left to the driver ------------------------------------------------------------------------------ */
+
+/* Of LLVM's functions of integers, with so many operands, and whether a last one is false. `as`: the instruction with the
+ * same result, or a thousand more than that of OpenCL.std; of fshl, where two operands are the same one. */
+static const struct {
+  const char *name;
+  uint32_t operands, as;
+  bool flag;
+} llvm_functions[] = {{"uadd.sat", 2, 1144, false},  {"sadd.sat", 2, 1143, false}, {"usub.sat", 2, 1163, false},
+                      {"ssub.sat", 2, 1162, false},  {"umin", 2, 1159, false},     {"umax", 2, 1157, false},
+                      {"smin", 2, 1158, false},      {"smax", 2, 1156, false},     {"ctpop", 1, 1166, false},
+                      {"bitreverse", 1, 204, false}, {"ctlz", 1, 1151, true},      {"cttz", 1, 1152, true},
+                      {"abs", 1, 1141, true},        {"fshl", 2, 1161, false}};
+enum { LLVM_FUNCTIONS = sizeof(llvm_functions) / sizeof(llvm_functions[0]), ROTATES = LLVM_FUNCTIONS - 1 };
+
+/* The function's import, which is declared once. 0: there are too many. */
+static inline uint32_t import(generator *g, uint32_t f, shape s) {
+  for (uint32_t i = 0; i < g->imported_count; i++)
+    if (g->imported[i].function == f && g->imported[i].shape.kind == s.kind && g->imported[i].shape.n == s.n)
+      return g->imported[i].id;
+  if (g->imported_count == 24) return 0;
+  char name[48] = {0};
+  snprintf(name, sizeof(name), s.n == 1 ? "llvm.%s.%.0ui%u" : "llvm.%s.v%ui%u", llvm_functions[f].name,
+           s.n == 1 ? 0 : s.n, kind_bits[s.kind]);
+  uint32_t id = g->bound++, type = type_of(g, s), link[16] = {id, 41}, length = (uint32_t)strlen(name) / 4 + 1;
+  memcpy(link + 2, name, 4 * (size_t)length);
+  link[2 + length] = 1; /* Import */
+  put(&g->links, 71, 3 + length, link);
+  uint32_t words[5] = {type}, count = 1;
+  for (uint32_t i = 0; i < llvm_functions[f].operands + (f == ROTATES); i++) words[count++] = type;
+  if (llvm_functions[f].flag) words[count++] = type_of(g, TRUTH);
+  put(&g->imports, 54, LIST(type, id, 0, declared(g, 33, 0, count, words)));
+  for (uint32_t i = 1; i < count; i++) put(&g->imports, 55, LIST(words[i], g->bound++));
+  put(&g->imports, 56, 0, NULL);
+  g->imported[g->imported_count].id = id;
+  g->imported[g->imported_count].function = f;
+  g->imported[g->imported_count++].shape = s;
+  return id;
+}
+
+static inline void imported_operation(generator *g, shape s) {
+  uint32_t f = draw(g, LLVM_FUNCTIONS), words[4] = {0}, count = 1;
+  if (s.kind > BITS64) s.kind = (kind)draw(g, 4);
+  words[0] = import(g, f, s);
+  if (words[0] == 0) return;
+  for (uint32_t i = 0; i < llvm_functions[f].operands; i++) words[count++] = pick(g, s);
+  if (f == ROTATES) {
+    words[3] = words[2];
+    words[2] = words[1];
+    count = 4;
+  }
+  if (llvm_functions[f].flag) words[count++] = number(g, BOOL, 0);
+  keep(g, made(g, 57, type_of(g, s), count, words), s);
+}
+
+/* A load from behind local memory, in what devices round up; nothing depends on its value. */
+static inline void behind_local(generator *g) {
+  uint32_t type = type_of(g, U32), pointer = pointer_to(g, LOCAL, type);
+  uint32_t index = MAKE(128, type, masked(g, BITS32, 15), number(g, BITS32, LOCAL_WORDS));
+  uint32_t first = MAKE(65, pointer, g->local, number(g, BITS32, 0));
+  uint32_t odd = MAKE(197, type, MAKE(61, type, MAKE(67, pointer, first, index)), number(g, BITS32, 1));
+  keep(g, MAKE(171, type_of(g, TRUTH), odd, number(g, BITS32, 0)), TRUTH);
 }
 
 #include "generator_flow.h"

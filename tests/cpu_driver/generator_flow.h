@@ -206,7 +206,7 @@ static inline void call(generator *g) {
 static void statement(generator *g) {
   shape s = any_shape(g);
   bool deep = g->depth >= 3 || (g->kernel ? g->body.count > 6000 : g->body.count > 2500);
-  switch (draw(g, 42)) {
+  switch (draw(g, 45)) {
     case 0:
     case 1: inputs(g); return;
     case 2: own_memory(g, g->kernel && draw(g, 3) != 0); return;
@@ -246,6 +246,9 @@ static void statement(generator *g) {
     case 24: parts_of_vectors(g, s); return;
     case 25: choice(g, s); return;
     case 26: any_input(g); return;
+    case 27:
+    case 28: imported_operation(g, s); return;
+    case 29: behind_local(g); return;
     default:
       if (s.kind == BOOL) bool_operation(g, s);
       else if (s.kind >= HALF) real_operation(g, s);
@@ -385,16 +388,18 @@ static inline void add_kernel(generator *g, uint32_t id) {
 
 /* The words of the module that has been put together; the caller frees them. */
 static inline uint32_t *joined(generator *g, uint32_t *count) {
-  const code *parts[] = {&g->head, &g->types, &g->body, &g->variables};
-  uint32_t *all = malloc(4 * (size_t)(5 + g->head.count + g->types.count + g->body.count));
+  const code *parts[] = {&g->head, &g->links, &g->types, &g->imports, &g->body};
+  uint32_t *all = malloc(
+      4 * (size_t)(5 + g->head.count + g->links.count + g->types.count + g->imports.count + g->body.count));
   CHECK(all != NULL);
   memcpy(all, (uint32_t[]){0x07230203, 0x00010000, 0, g->bound, 0}, 20);
   *count = 5;
-  for (int p = 0; p < 4; p++) {
-    if (p < 3) memcpy(all + *count, parts[p]->words, 4 * (size_t)parts[p]->count);
-    if (p < 3) *count += parts[p]->count;
+  for (int p = 0; p < 5; p++) {
+    if (parts[p]->count != 0) memcpy(all + *count, parts[p]->words, 4 * (size_t)parts[p]->count);
+    *count += parts[p]->count;
     free(parts[p]->words);
   }
+  free(g->variables.words);
   return all;
 }
 

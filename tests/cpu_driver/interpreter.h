@@ -20,6 +20,7 @@ typedef struct {
   plain_type *types;
   uint32_t *type_of, *slot_of, *at_of; /* of each id: its type, its value's place, its instruction */
   uint32_t *builtin_of, inputs[8], input_count; /* built-in variables */
+  uint32_t *import_of; /* of a function of LLVM's: one more than its place in the generator's list */
   uint64_t *constants; /* the values with which each work-item begins */
   char *table;         /* memory of module-scope constants */
   uint32_t local;      /* the id of the group's memory */
@@ -89,21 +90,33 @@ static inline void plain_declare_type(plain *p, const uint32_t *w, uint32_t leng
   }
 }
 
+/* Of "llvm.umin.v4i32", one more than the place of "umin"; 0: not LLVM's. */
+static inline uint32_t plain_import(const char *name) {
+  if (strncmp(name, "llvm.", 5) != 0) return 0;
+  uint32_t f = 0;
+  size_t length = (size_t)(strrchr(name, '.') - name) - 5;
+  while (strlen(llvm_functions[f].name) != length || memcmp(llvm_functions[f].name, name + 5, length) != 0)
+    CHECK(++f < LLVM_FUNCTIONS);
+  return f + 1;
+}
+
 /* Reads the module once, and gives each result its place. */
 static inline plain plain_read(const uint32_t *words, uint32_t count) {
   plain p = {.words = words, .count = count, .bound = words[3]};
   size_t n = p.bound;
   p.types = calloc(n, sizeof(plain_type));
   p.type_of = calloc(n, 4), p.slot_of = calloc(n, 4), p.at_of = calloc(n, 4), p.builtin_of = calloc(n, 4);
+  p.import_of = calloc(n, 4);
   p.constants = calloc(n * 16, 8); /* no value has more components, but for the tables in memory */
   p.table = calloc(1, 4096);
-  CHECK(p.types && p.type_of && p.slot_of && p.at_of && p.builtin_of && p.constants && p.table);
+  CHECK(p.types && p.type_of && p.slot_of && p.at_of && p.builtin_of && p.import_of && p.constants && p.table);
   char *memory = p.table;
   for (uint32_t at = 5; at < count; at += words[at] >> 16) {
     const uint32_t *w = words + at;
     uint32_t op = w[0] & 0xffff, length = w[0] >> 16;
     if (op == 15) p.kernel = w[2];
     if (op == 71 && w[2] == 11) p.builtin_of[w[1]] = w[3];
+    if (op == 71 && w[2] == 41) p.import_of[w[1]] = plain_import((const char *)(w + 3));
     if (op >= 19 && op <= 33) plain_declare_type(&p, w, length);
     if (op == 248) p.at_of[w[1]] = at;
     bool plainly = op == 71 || op == 62 || op == 224 || (op >= 246 && op <= 255) || op == 56 || op < 41 || op == 5887;
@@ -128,7 +141,7 @@ static inline plain plain_read(const uint32_t *words, uint32_t count) {
 
 static inline void plain_free(plain *p) {
   free(p->types), free(p->type_of), free(p->slot_of), free(p->at_of), free(p->builtin_of), free(p->constants);
-  free(p->table);
+  free(p->import_of), free(p->table);
 }
 
 /* ---- One instruction ---------------------------------------------------------------------------------------------- */
@@ -291,6 +304,7 @@ static inline bool plain_flow(const plain *p, plain_item *item, const uint32_t *
       item->used = item->back_used;
       return true;
     case 57:
+      if (p->import_of[w[3]] != 0) return false;
       item->back = item->at + length;
       item->back_to = w[2];
       item->back_label = item->label;
@@ -333,9 +347,15 @@ static inline void plain_step(const plain *p, plain_item *item) {
   } else if (op >= 234 && op <= 241) {
     plain_atomic(op, (uint32_t *)(uintptr_t)VALUE(w[3])[0], (uint32_t)VALUE(w[6])[0], to);
   } else {
-    bool extended = op == 12;
-    uint32_t first = extended ? 5 : 3, operands = length - first;
-    numbers x = {.op = extended ? 1000 + w[4] : op, .count = operands, .n = n};
+    uint32_t first = op == 12 ? 5 : 3, operands = length - first;
+    if (op == 12) op = 1000 + w[4];
+    if (op == 57) {
+      const uint32_t f = p->import_of[w[3]] - 1;
+      op = llvm_functions[f].as;
+      operands = llvm_functions[f].operands;
+      first = f == ROTATES ? 5 : 4; /* the first two are the same */
+    }
+    numbers x = {.op = op, .count = operands, .n = n};
     CHECK(operands <= 4);
     const plain_type *scalar = plain_scalar(p, type->op == 30 ? plain_type_of(p, w[3]) : type);
     x.bits = scalar->bits;
@@ -385,7 +405,7 @@ static inline bool plain_run(const plain *p, const plain_launch *l) {
   uint64_t steps = 0;
   bool good = size <= MOST_ITEMS;
   size_t bytes = 8 * (size_t)p->slots;
-  char *local = calloc(1, LOCAL_WORDS * 4), *all = malloc(size * (bytes + PRIVATE_BYTES));
+  char *local = calloc(2, LOCAL_WORDS * 4), *all = malloc(size * (bytes + PRIVATE_BYTES));
   CHECK(local != NULL && all != NULL);
   for (uint32_t group = 0; group < groups && good; group++) {
     for (uint32_t i = 0; i < size; i++) {

@@ -63,7 +63,7 @@ void cpu_device_describe(const cpu_device *device, ze_device_properties_t *p) {
   p->maxHardwareContexts = 1024;
   p->numThreadsPerEU = 1;
   p->physicalEUSimdWidth = 1;
-  p->numEUsPerSubslice = 1;
+  p->numEUsPerSubslice = 16; /* an Xe core's: programs divide their number by it, and others by the result */
   p->numSubslicesPerSlice = 1;
   p->numSlices = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
   bool hertz = p->stype == ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES_1_2;

@@ -27,6 +27,7 @@ extern struct cpu_knobs {
   bool lost;        /* a failed launch is a lost device */
   bool races;       /* are looked for in launches */
   bool bounds;      /* memory is not rounded up */
+  bool lenient;     /* what Intel's devices let pass is no error */
   bool quiet;       /* failed launches print nothing */
   bool executes_running; /* a closed list that is executed may still run */
   const char *trace; /* the name of the kernel, of so many bytes; NULL: none */

@@ -99,6 +99,8 @@ static bool read_races(const char *text) { return a_switch(text, &cpu_knobs.race
 
 static bool read_bounds(const char *text) { return a_switch(text, &cpu_knobs.bounds); }
 
+static bool read_lenient(const char *text) { return a_switch(text, &cpu_knobs.lenient); }
+
 static bool read_quiet(const char *text) { return a_switch(text, &cpu_knobs.quiet); }
 
 /* kernel, kernel:x, kernel:x,y or kernel:x,y,z */
@@ -154,6 +156,7 @@ static const struct {
     {"L0RT_CPU_TRACE", read_trace, "kernel, or kernel:x, kernel:x,y or kernel:x,y,z with the numbers of a work-item"},
     {"L0RT_CPU_RACES", read_races, "0 or 1"},
     {"L0RT_CPU_BOUNDS", read_bounds, "0 or 1"},
+    {"L0RT_CPU_LENIENT", read_lenient, "0 or 1"},
     {"L0RT_CPU_QUIET", read_quiet, "0 or 1"},
     {"L0RT_CPU_RUNNING_LISTS", read_running_lists, "refuse or execute"},
 };

@@ -205,6 +205,16 @@ static bool find_global(reach *r, uint64_t address, uint64_t *begin, uint64_t *e
   return held || added;
 }
 
+/* What loads from behind an allocation, where nothing else is: 0. Allocations begin at multiples of its size. */
+static bool find_behind(uint64_t address, uint64_t *begin, uint64_t *end, int64_t *shift) {
+  static const char zeros[4096];
+  if (!cpu_usm_is_behind((const void *)(uintptr_t)address)) return false;
+  *begin = address;
+  *end = (address | (sizeof(zeros) - 1)) + 1;
+  *shift = (int64_t)((uintptr_t)zeros - address);
+  return true;
+}
+
 /* All memory that this driver knows of; no other: a kernel's wild pointer must not end the process. */
 static bool find(void *context, uint64_t address, bool write, uint64_t *begin, uint64_t *end, int64_t *shift) {
   reach *r = context;
@@ -217,7 +227,8 @@ static bool find(void *context, uint64_t address, bool write, uint64_t *begin, u
     *end = import.base + import.size;
     return true;
   }
-  return find_global(r, address, begin, end);
+  if (find_global(r, address, begin, end)) return true;
+  return cpu_knobs.lenient && !write && find_behind(address, begin, end, shift);
 }
 
 static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;

@@ -35,6 +35,19 @@ static cpu_found find_in_state(const void *pointer, uint32_t state) {
 
 cpu_found cpu_usm_find(const void *pointer) { return find_in_state(pointer, CPU_BLOCK_LIVE); }
 
+/* Places of allocations are whole pages: one that ends so near is where the pointer is, or a page before. */
+bool cpu_usm_is_behind(const void *pointer) {
+  for (uintptr_t before = 0; before <= CPU_PAGE; before += CPU_PAGE)
+    for (int host = 0; host < 2; host++) {
+      cpu_found found = cpu_heap_find(host ? &cpu_host_heap : &cpu_device_heap, (const char *)pointer - before);
+      if (found.block == NULL || atomic_load_explicit(&found.block->state, memory_order_acquire) != CPU_BLOCK_LIVE)
+        continue;
+      const uintptr_t end = found.base + found.block->size;
+      if ((uintptr_t)pointer >= end && (uintptr_t)pointer - end < CPU_PAGE) return true;
+    }
+  return false;
+}
+
 ze_kernel_indirect_access_flags_t cpu_usm_access(const cpu_context *context, const void *pointer) {
   cpu_mapping import;
   cpu_found found = cpu_heap_find(&cpu_device_heap, pointer);

@@ -9,6 +9,9 @@
 /* The live allocation that contains a pointer; block NULL if there is none. */
 cpu_found cpu_usm_find(const void *pointer);
 
+/* Is it behind the end of a live allocation, by less than a page? */
+bool cpu_usm_is_behind(const void *pointer);
+
 /* May a command read or write these bytes? Plain host memory may always be used; of an allocation every byte must be
  * there. */
 ze_result_t cpu_memory_check(const void *pointer, size_t size, bool written);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/gate.h"
+#include "base/knobs.h"
 #include "sync/failure.h"
 
 static void end(cpu_kernel *kernel) {
@@ -124,6 +125,7 @@ ze_result_t cpu_kernel_set_argument(cpu_kernel *kernel, uint32_t index, size_t s
     kernel->local_sizes[index] = size;
     return ZE_RESULT_SUCCESS;
   }
+  if (cpu_knobs.lenient && size > argument->size) size = argument->size;
   CPU_REFUSE_IF(size != argument->size && !is_widened(argument, size, value), ERROR_INVALID_KERNEL_ARGUMENT_SIZE);
   if (value == NULL) memset(kernel->values + kernel->places[index], 0, argument->size);
   else memcpy(kernel->values + kernel->places[index], value, argument->size);
