@@ -127,5 +127,7 @@ cdef Buffer new_buffer(size_t nbytes, l0rt_stream* stream, l0rt_device* owner, i
 cdef object rebuild
 
 # Memory of other software at an address of the device's context, with an index of -1 wherever it is; ValueError if
-# there is none, or less than so many bytes. `lender` is kept until the Buffer is freed or dropped.
-cdef Buffer borrow(size_t address, size_t nbytes, int index, lender)
+# there is none, or less than so many bytes. `lender` is kept until the Buffer is freed or dropped. `interchange` sets
+# it: in Buffer's own module the subclass would keep the C compiler from inlining the function that makes a Buffer.
+ctypedef Buffer (*borrow_function)(size_t address, size_t nbytes, int index, lender)
+cdef borrow_function borrow

@@ -1,19 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """Memory that other software lends, as a Buffer: SYCL's and DLPack's; DLPack's exchange API, for both directions."""
 
+cimport cython
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_SetName
 from cpython.ref cimport Py_INCREF
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport UINT64_MAX, int32_t, int64_t
 
-from l0rt._base.arguments cimport is_whole
+from l0rt._base.arguments cimport is_whole, known_as
+from l0rt.buffers cimport buffer as buffer_module
 from l0rt.buffers.buffer cimport (
     DEVICE,
     ELSEWHERE,
+    HOST,
+    SHARED,
     Buffer,
+    Buffer_check_free,
     Buffer_check_open,
     Buffer_end_export,
     Buffer_hold,
-    borrow,
 )
 from l0rt.buffers.dlpack cimport (
     DL_CPU,
@@ -32,10 +36,24 @@ from l0rt.buffers.dlpack cimport (
     exchange,
 )
 from l0rt.buffers.foreign cimport new_borrowed
-from l0rt.runtime.current.thread cimport current_stream
-from l0rt.runtime.streams.queue cimport queue_share
+from l0rt.core.memory cimport memory_allocation
+from l0rt.runtime.alloc.heap cimport block_find
+from l0rt.runtime.alloc.page_map cimport map_find
+from l0rt.runtime.alloc.types cimport l0rt_block
+from l0rt.runtime.current.thread cimport current_device, current_stream
+from l0rt.runtime.streams.devices cimport device_at, device_record, device_total, ensure
+from l0rt.runtime.streams.queue cimport Queue, queue_share
 from l0rt.runtime.streams.sleep cimport check_awake
-from l0rt.runtime.streams.types cimport l0rt_stream
+from l0rt.runtime.streams.types cimport l0rt_device, l0rt_stream
+from l0rt.ze.api cimport (
+    ZE_MEMORY_TYPE_DEVICE,
+    ZE_MEMORY_TYPE_HOST,
+    ZE_MEMORY_TYPE_SHARED,
+    ZE_RESULT_SUCCESS,
+    ze_device_handle_t,
+    ze_memory_type_t,
+    ze_result_t,
+)
 
 import math
 
@@ -45,12 +63,121 @@ from l0rt.errors import DeviceIndexError
 from l0rt.runtime.streams.devices import lazy
 
 
+@cython.final
+@cython.binding(False)
+cdef class Borrowed(Buffer):
+    """Memory of other software. `free` and dropping it let go of its owner, and free nothing themselves."""
+    cdef object lender
+
+    def free(self, Queue stream=None):
+        """Let go of the memory's owner. With ``stream``, after all work that the stream was given so far."""
+        lender = self.lender
+        Buffer_check_open(self)
+        Buffer_check_free(self)
+        forget(self)
+        if stream is not None and lender is not None:
+            stream.add_callback(kept, lender)
+
+    def __dealloc__(self):
+        self.freed, self.block, self.pointer = True, NULL, NULL     # so that the base class gives nothing back
+
+
+cdef void forget(Borrowed self) noexcept:
+    self.freed, self.block, self.pointer = True, NULL, NULL
+    self.lender = None
+
+
+def kept(lender):
+    """Have kept an object until now."""
+
+
+cdef Buffer borrow_at(size_t address, size_t nbytes, int index, lender):
+    """The memory at an address of the device's context, with an index of -1 wherever it is; ValueError if there is
+    none, or less than so many bytes."""
+    cdef Borrowed made
+    cdef l0rt_device* device = NULL
+    cdef l0rt_block* block = NULL
+    cdef int memory = DEVICE
+    ensure()
+    if address > UINT64_MAX - nbytes or (address == 0 and nbytes != 0):
+        raise ValueError(f"there is no memory of {nbytes} bytes at {address:#x}")
+    if nbytes == 0:
+        device = device_at(current_device() if index < 0 else index)
+        address = 0
+    else:
+        device = owner_of(address, nbytes, index, &memory, &block)
+    if index >= 0 and device.index != index:
+        raise ValueError(f"the memory at {address:#x} is of {lazy.device_type}:{device.index}, not of "
+                         f"{lazy.device_type}:{index}")
+    made = Borrowed.__new__(Borrowed)
+    made.nbytes, made.pointer = nbytes, <void*>address
+    made.owner, made.memory, made.block, made.lender = device, memory, block, lender
+    return made
+
+
+cdef l0rt_device* owner_of(size_t address, size_t nbytes, int index, int* memory, l0rt_block** found) except NULL:
+    """Whose memory it is; of memory that a context's devices share, that of the index, or the current device's."""
+    cdef l0rt_block* block = block_find(<void*>address)
+    cdef int wanted = current_device() if index < 0 else index
+    cdef l0rt_device* device
+    cdef ze_memory_type_t kind = ZE_MEMORY_TYPE_HOST
+    cdef ze_device_handle_t on = NULL
+    cdef size_t base = 0, size = 0
+    cdef ze_result_t r
+    cdef int i
+    if block != NULL:
+        for i in range(device_total()):
+            device = device_record(i)
+            if block.arena.heap == device.heap or block.arena.heap == device.host_heap:
+                check_ends(address, nbytes, <size_t>block.ptr, block.size)
+                memory[0] = DEVICE if block.arena.heap == device.heap else HOST
+                found[0] = block
+                return device if memory[0] == DEVICE else sharing(device, wanted)
+    elif map_find(<void*>address) != NULL:
+        raise ValueError(f"{address:#x} is in no allocation of l0rt, but in memory that was freed")
+    for i in range(device_total()):
+        device = device_record(i)
+        with nogil:
+            r = memory_allocation(device.context, <void*>address, &kind, &on, &base, &size)
+        if r == ZE_RESULT_SUCCESS and kind in (ZE_MEMORY_TYPE_DEVICE, ZE_MEMORY_TYPE_HOST, ZE_MEMORY_TYPE_SHARED):
+            check_ends(address, nbytes, base, size)
+            memory[0] = (DEVICE if kind == ZE_MEMORY_TYPE_DEVICE else HOST if kind == ZE_MEMORY_TYPE_HOST else SHARED)
+            return with_handle(device, on) if on != NULL else sharing(device, wanted)
+    raise ValueError(f"the driver knows no memory at {address:#x} in l0rt's context: memory of another context has to "
+                     "be copied, or l0rt.xpu.adopt_context() shares the context")
+
+
+cdef int check_ends(size_t address, size_t nbytes, size_t base, size_t size) except -1:
+    if address + nbytes > base + size:
+        raise ValueError(f"the allocation has {base + size - address} bytes from {address:#x} on, not {nbytes}")
+    return 0
+
+
+cdef l0rt_device* sharing(l0rt_device* device, int wanted) except NULL:
+    """The wanted device if it has the same context."""
+    cdef l0rt_device* other = device_at(wanted)
+    return other if other.context == device.context else device
+
+
+cdef l0rt_device* with_handle(l0rt_device* device, ze_device_handle_t handle) noexcept:
+    """The device with this handle; the context's first for a part of a device."""
+    cdef int i
+    for i in range(device_total()):
+        if device_record(i).handle == handle:
+            return device_record(i)
+    return device
+
+
+buffer_module.borrow = borrow_at
+known_as(Borrowed, b"l0rt.Buffer")
+
+
 cdef Buffer buffer_of(Loan loan):
     """The memory of a loan as a Buffer. BufferError if it is nowhere that l0rt reaches."""
     if loan.device_type == DL_CPU:
         return new_borrowed(loan)
     try:
-        return borrow(loan.ptr, loan.nbytes, -1, loan)
+        return borrow_at(loan.ptr, loan.nbytes, -1, loan)
     except ValueError as e:
         raise BufferError(str(e)) from e
 

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hostile snapshots take time in proportion to their bytes; what they cannot have is refused in a line."""
 
+import os
 import random
+import time
 
 import pytest
 from l0rt.cli.memory import snapshot
@@ -33,6 +35,28 @@ def test_a_planted_square_is_found(tmp_path, monkeypatch):
 
     monkeypatch.setattr(History, "_add", copying)
     assert any(growth(seed, tmp_path) > MOST for seed in range(31))
+
+
+@pytest.mark.parametrize("opcode", [b"}", b"\x8f"], ids=["dict", "set"])
+def test_numbers_that_collide_as_keys_are_refused_in_bounded_time(tmp_path, opcode):
+    """All are multiples of what Python's hash of a number is a remainder by."""
+    numbers = b"".join(b"\x8a\x0a" + (k * ((1 << 61) - 1)).to_bytes(10, "little") + b"N" * (opcode == b"}")
+                       for k in range(1, 60_000))  # fmt: skip
+    ends = {b"}": b"u", b"\x8f": b"\x90"}[opcode]
+    path = tmp_path / "colliding.pickle"
+    start = b"\x80\x04}(\x8c\x08segments]\x8c\x0ddevice_traces]\x8c\x01x"
+    path.write_bytes(start + opcode + b"(" + numbers + ends + b"u.")
+    before, own = os.times().children_user, time.process_time()
+    with pytest.raises(NotASnapshot, match="more time to read than a file of its size may: its keys collide"):
+        snapshot.load(path)
+    assert os.times().children_user - before < 5
+    assert time.process_time() - own < 1
+
+
+def test_a_large_pickle_is_read_from_its_start(tmp_path):
+    value = {"segments": [], "device_traces": [[entry("alloc", BASE + k, 1, k) for k in range(5_000)]]}
+    path = write(tmp_path / "large.pickle", value)
+    assert snapshot.load(path) == value
 
 
 def test_annotations_of_many_devices_are_looked_at_once():

@@ -10,7 +10,9 @@ import json
 import os
 import pickle
 import resource
+import signal
 import stat
+import warnings
 from contextlib import contextmanager
 
 from l0rt._base.integers import size_text
@@ -19,6 +21,8 @@ from l0rt.cli.memory.stacks import shown
 
 MOST_BYTES = 8 << 30
 MARGIN = 64 << 20  # of memory, for what a limit has to leave free
+SMALL = 32 << 10  # bytes of a pickle that is read in a moment, whatever is in it
+LEAST_SECONDS, BYTES_PER_SECOND = 2, 1 << 20  # of processor time for a larger one: honest ones take a twentieth
 
 
 class NotASnapshot(Exception):
@@ -76,6 +80,7 @@ def _parsed(file):
     try:
         if start in (b"{", b"["):
             return json.loads(file.read().decode("utf-8-sig"), parse_constant=_no_number)
+        _check_time(file, os.fstat(file.fileno()).st_size)
         return _Plain(file).load()
     except (NotASnapshot, MemoryError):
         raise
@@ -87,6 +92,39 @@ def _parsed(file):
     finally:
         if was_enabled:
             gc.enable()
+
+
+def _check_time(file, nbytes):
+    """Refuse a pickle that takes more time than its size accounts for: a file can have keys that all collide.
+
+    Nothing can interrupt the unpickler, so another process reads the file first, with a limit."""
+    if nbytes <= SMALL:
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of threads: the child only reads, and ends
+        child = os.fork()
+    if child == 0:
+        try:
+            signal.signal(signal.SIGXCPU, signal.SIG_DFL)
+            for what, most in (
+                (resource.RLIMIT_CORE, 0), (resource.RLIMIT_CPU, LEAST_SECONDS + nbytes // BYTES_PER_SECOND)
+            ):  # fmt: skip
+                soft, hard = resource.getrlimit(what)
+                limits = [limit for limit in (soft, hard) if limit != resource.RLIM_INFINITY]
+                resource.setrlimit(what, (min([most, *limits]), hard))
+            _Plain(file).load()
+        finally:
+            os._exit(0)  # what it raises the parent raises again
+    try:
+        _, status = os.waitpid(child, 0)
+    except BaseException:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        raise
+    if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU:
+        raise NotASnapshot("it takes more time to read than a file of its size may: its keys collide")
+    file.seek(0, os.SEEK_END)  # the position is both processes'; a seek to the start alone may trust the buffer
+    file.seek(0)
 
 
 def _no_number(text):
