@@ -2,6 +2,7 @@
 """Intel's driver of today on devices that tests/xe_device simulates, in a root of Debian that has this driver."""
 
 import ctypes
+import gc
 import os
 import re
 import sys
@@ -147,7 +148,7 @@ class Failures:
         except (Exception, pytest.fail.Exception):
             if before is None or kernels_run() == before:
                 raise
-        # Outside of the handler: the failure's frames would keep memory into the next test.
+        gc.collect()  # the failure's frames keep memory, into the next test otherwise
         pytest.skip("its data is of kernels, which do not compute")
 
     @pytest.hookimpl(trylast=True)
