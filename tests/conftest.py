@@ -121,7 +121,14 @@ def pytest_sessionfinish():
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def pytest_exception_interact(report):
+    """An assertion's message has no more than 240 characters of what a process printed."""
+    if process.ended:
+        report.sections.append(("the last process that ended", str(process.ended[-1])[-20_000:]))
+
+
 def pytest_runtest_setup(item):
+    process.ended.clear()
     if item.get_closest_marker("checks_data") and os.environ.get("L0RT_TEST_NO_DATA") == "1":
         pytest.skip("this driver executes nothing, so there is no data to check")
     if item.get_closest_marker("survives_faults") and "XE_DEVICE" in os.environ:

@@ -42,7 +42,8 @@ def run(ring, library, options):
         part = covering.part_of(len(RINGS) + len(SIMULATED) + xe_device.RINGS.index(ring))
         parts = [(covering.paths(part), {"L0RT_TEST_PART": part})]
     if not options.tests:
-        parts.append(([TESTS / "xe_device" / "test"], {}))  # of the simulated devices themselves
+        whole = {} if options.covering else {"L0RT_TEST_ALL": 1}
+        parts.append(([TESTS / "xe_device" / "test"], whole))  # of the simulated devices themselves
     return [again(ring, library, options.processes, *part) for part in parts]
 
 

@@ -103,7 +103,7 @@ cdef object read(bytes binary, bint trusted):
     return None
 
 
-cdef bint enqueues(bytes binary):
+cdef bint enqueues(bytes binary) noexcept:
     """Whether kernels enqueue others: a module's capabilities come first."""
     cdef const char* at = binary
     cdef const char* end = at + len(binary)

@@ -94,7 +94,7 @@ cdef list module_kernel_names(l0rt_module* module):
     return [name for name in names if name != SYMBOLS] if lists_symbols(module) else names
 
 
-cdef bint lists_symbols(l0rt_module* module):
+cdef int lists_symbols(l0rt_module* module) except -1:
     return any(quirk.name == "listed_symbols" for quirk in mended_quirks(module.device.index))
 
 

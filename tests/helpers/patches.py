@@ -224,8 +224,8 @@ WALKS = (
           f"{DRIVER_TESTS}/test_launches.c", flavour="asan"),
     Patch("asan", "l0rt/cpu_driver/modules/kernel.c",
           "  CPU_REFUSE_IF(size != argument->size && !is_widened(argument, size, value), "
-          "ERROR_INVALID_KERNEL_ARGUMENT_SIZE);\n  if (value == NULL) memset(kernel->values + kernel->places[index], 0, "
-          "argument->size);\n",
+          "ERROR_INVALID_KERNEL_ARGUMENT_SIZE);\n"
+          "  if (value == NULL) memset(kernel->values + kernel->places[index], 0, argument->size);\n",
           "  if (value == NULL) memset(kernel->values + kernel->places[index], 0, size);\n",
           f"{DRIVER_TESTS}/test_fuzz.c", flavour="asan"),
     Patch("tsan", "l0rt/cpu_driver/base/object.c",

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Running programs apart from the test process: never in the source tree, never for ever."""
 
+import collections
 import contextlib
 import os
 import shutil
@@ -12,6 +13,7 @@ import threading
 from dataclasses import dataclass
 
 _running = set()
+ended = collections.deque(maxlen=1)  # the last `Result`: a failure's report has it whole
 _servers = {}  # modules -> the process that has imported them and forks for `run_python`, after its first call
 _starting = threading.Lock()
 # Before a command: the kernel kills it when the thread that started it ends, be it by SIGKILL.
@@ -40,6 +42,9 @@ class Result:
     stdout: str
     stderr: str
     timed_out: bool = False
+
+    def __post_init__(self):
+        ended.append(self)
 
     def __str__(self):
         end = "was killed: it took too long" if self.timed_out else f"exit status {self.returncode}"

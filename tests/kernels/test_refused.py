@@ -12,6 +12,7 @@ from l0rt.kernels import compiler
 from l0rt.launch.spirv import Spirv
 
 from helpers import compilers
+from helpers.process import run_python
 
 PATH = Path(__file__).with_name("refused.spv")
 IMPORTS = Path(__file__).parents[2] / "tests/cpu_driver/kernels/imports.spv"
@@ -102,10 +103,12 @@ def test_the_driver_gets_what_is_not_spirv_only_if_it_is_trusted():
 
 @pytest.mark.checks_data
 def test_a_module_that_is_trusted_and_damaged_is_the_drivers_to_judge():
-    """Data is checked: Intel's driver may end the process."""
+    """Data is checked, and in a process of its own: Intel's driver may end the process."""
     for code in (with_instruction(4101), PATH.read_bytes()[:-4]):
-        with pytest.raises(l0rt.ModuleBuildError, match="the module was not built: (.|\n)*error: offset"):
-            l0rt.Module(code, trusted=True)
+        result = run_python(f"import l0rt\nl0rt.Module({code!r}, trusted=True)")
+        is_named = re.search("ModuleBuildError: the module was not built: (.|\n)*error: offset", result.stderr)
+        assert is_named or l0rt.config.get("driver") != "cpu", str(result)
+        assert result.returncode != 0, str(result)
 
 
 @pytest.mark.skipif(not compilers.INSTALLED, reason=compilers.WITHOUT)
