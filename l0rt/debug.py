@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The state of l0rt in this process as a text, on request or on a signal: for programs that hang."""
 
+from __future__ import annotations
+
 import io
 import os
 import signal as _signal
@@ -16,12 +18,22 @@ from l0rt.runtime.current.guard import current_device_index as _current_device
 from l0rt.runtime.current.waits import stuck_report as _stuck_report
 from l0rt.runtime.streams import devices as _devices
 
+TYPE_CHECKING = False  # type checkers take it for true
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from os import PathLike
+    from typing import Protocol
+
+    class _Writes(Protocol):
+        def write(self, text: str, /) -> object: ...
+
+
 __all__ = ["dump_on_signal", "dump_state"]
 
 _STATS = ("allocated_bytes", "reserved_bytes", "active_bytes")
 
 
-def dump_state(file=None):
+def dump_state(file: str | PathLike[str] | _Writes | None = None) -> str:
     """Return a text about what this process does with l0rt, and write it.
 
     It has the devices with their memory, the streams that have work and what they wait for, the settings, and the
@@ -37,7 +49,7 @@ def dump_state(file=None):
     str
     """
     text = _state()
-    if hasattr(file, "write"):
+    if file is not None and hasattr(file, "write"):
         file.write(text)
     elif file is not None:
         with _whole_file(os.fspath(file), "w", encoding="utf-8") as opened:
@@ -45,7 +57,9 @@ def dump_state(file=None):
     return text
 
 
-def dump_on_signal(signum=_signal.SIGUSR1, file=None):
+def dump_on_signal(
+    signum: int = _signal.SIGUSR1, file: str | PathLike[str] | _Writes | None = None
+) -> Callable[[], None]:
     """Write what `dump_state` returns whenever the process gets a signal.
 
     Python runs handlers of signals on the main thread, which also notices them while it waits for a device. The

@@ -38,7 +38,7 @@ def states(root=ROOT):
     sources = [path.read_text() for path in (root / DRIVER).rglob("*.c") if path.parent.name != "loader"]
     absent = (root / DRIVER / "base/absent.c").read_text()
     unsupported = set(re.findall(r"^ABSENT\((\w+)\)", absent, re.MULTILINE))
-    exported = re.compile(r"^(?:CPU_EXPORT \w+ |N?ONE\()(zes?[A-Z]\w+)", re.MULTILINE)
+    exported = re.compile(r"^(?:CPU_EXPORT \w+ |N?ONE\(|CPU_GETTER(?:_IF)?\()(zes?[A-Z]\w+)", re.MULTILINE)
     done = {name for text in sources for name in exported.findall(text)}
     names = [name for _, _, name in specified(root)]
     return {n: UNSUPPORTED if n in unsupported else DONE if n in done else ABSENT for n in names}

@@ -6,6 +6,8 @@ A compiler makes SPIR-V of the source, and the driver native code of that. Both 
 compiler's build; native code also the device, the driver and the specialisation constants.
 """
 
+from __future__ import annotations
+
 import os
 import re
 import shlex
@@ -26,9 +28,22 @@ from l0rt.kernels.module import Compiled, Module, facts, tell, watchers
 from l0rt.launch import spirv
 from l0rt.launch.spirv import Spirv, is_spirv
 
+TYPE_CHECKING = False  # type checkers take it for true
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from types import ModuleType
+    from typing import Any, NamedTuple
+
+    class Compiler(NamedTuple):
+        kind: str
+        path: str
+        identity: str
+else:
+    Compiler = namedtuple("Compiler", "kind path identity")
+
 __all__ = ["compile"]
 
-COMPILERS = {"ocloc": ocloc, "zig": zig}
+COMPILERS: dict[str, ModuleType] = {"ocloc": ocloc, "zig": zig}
 MOST_KEPT, MOST_BYTES = 256, 1 << 26  # in memory: whichever is reached first
 MOST_TOLD = 10_000  # characters of a log in an error's message; all of it is in its `log`
 INTEL = 0x8086
@@ -36,14 +51,21 @@ INTEL = 0x8086
 PRECISIONS = ("none", "ieee", "tf32", "bf16")
 OPERATIONS = {"": "", "matmul.": "MATMUL_", "conv.": "CONV_", "rnn.": "RNN_"}
 
-Compiler = namedtuple("Compiler", "kind path identity")
 Options = namedtuple("Options", "language driver definitions folders")
 Options.__doc__ = "Options of the compiler, those of the driver, definitions as a text, and folders of headers."
 Work = namedtuple("Work", "shown text headers options compiler target spirv_key key is_cached")
 Work.__doc__ = "One compile: what it is made of, and the keys of the SPIR-V and of what the driver makes of it."
 
 
-def compile(source, options="", device=None, *, include_dirs=(), headers=None, constants=None):
+def compile(
+    source: str | bytes | bytearray | memoryview | os.PathLike[str],
+    options: str = "",
+    device: Any = None,
+    *,
+    include_dirs: Iterable[str | os.PathLike[str]] | None = (),
+    headers: Mapping[str, str | bytes] | None = None,
+    constants: Mapping[int, int | float | bool] | None = None,
+) -> Module:
     """Compile OpenCL C for a device.
 
     The same source with the same options is compiled once: the result is kept in a cache on the disk, which later
@@ -118,7 +140,9 @@ def compile(source, options="", device=None, *, include_dirs=(), headers=None, c
     return module
 
 
-def prepare(source, options="", target=None):
+def prepare(
+    source: str | bytes | bytearray | memoryview | os.PathLike[str], options: str = "", target: str | None = None
+) -> None:
     """Compile OpenCL C into the cache, without a device: `compile` finds it there, also in another process.
 
     ``target`` is what `target_of` says of the device. Nothing is done if the cache is off. Errors are `compile`'s.
@@ -219,7 +243,7 @@ def _with_precisions(options, text, headers, owner):
 _found: dict[tuple, Compiler] = {}  # what the search depends on -> the compiler, and never that there is none
 
 
-def compiler():
+def compiler() -> Compiler:
     """Return the `Compiler` that is used; CompilerNotFoundError if none is installed."""
     chosen = config.get("compiler")
     known = _found.get((chosen, os.environ.get("LD_LIBRARY_PATH")))
@@ -248,12 +272,12 @@ def compiler():
 @lru_cache(1)
 def _own_identity():
     """Return what distinguishes this code from another version's, which may do otherwise with the same source."""
-    files = [__file__, *(module.__file__ for module in (includes, ocloc, spirv, zig))]
+    files: list[Any] = [__file__, *(module.__file__ for module in (includes, ocloc, spirv, zig))]
     found = [os.stat(file) for file in (files if os.path.isfile(__file__) else [sys.executable])]  # else it is frozen
     return repr([(facts.st_size, facts.st_mtime_ns) for facts in found])
 
 
-def target_of(about):
+def target_of(about: Mapping[str, Any]) -> str | None:
     """Return the device as libocloc names it; None where every device will do."""
     return f"{about['device_id']:#06x}" if about["vendor_id"] == INTEL and not about["is_software"] else None
 
@@ -272,7 +296,7 @@ def _work_of(shown, text, headers, options, target, about=None, constants=None):
     return Work(shown, text, headers, options, chosen, target, spirv_key, key, headers.is_whole)
 
 
-def keeps_native(about):
+def keeps_native(about: Mapping[str, Any]) -> bool:
     """Whether the driver's own code of a module is worth keeping: the CPU driver's is the SPIR-V again."""
     return not about["is_software"]
 

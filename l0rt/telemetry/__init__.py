@@ -205,113 +205,59 @@ def _now(device, name):
     return found
 
 
+_REST = """
+
+Parameters
+----------
+device : int, str, device or None, optional
+    An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
+
+Returns
+-------
+int
+
+Raises
+------
+UnsupportedError
+    It is not known; the text says what is missing.
+DeviceIndexError
+    There is no device with this index.
+"""
+
+
+def _sensor(function):
+    """Complete the docstring of a function that returns one figure of a card."""
+    function.__doc__ = (function.__doc__ or "") + _REST
+    return function
+
+
+@_sensor
 def temperature(device: _Device = None) -> int:
-    """Return the temperature of the GPU in degrees Celsius.
-
-    Parameters
-    ----------
-    device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
-
-    Returns
-    -------
-    int
-
-    Raises
-    ------
-    UnsupportedError
-        It is not known; the text says what is missing.
-    DeviceIndexError
-        There is no device with this index.
-    """
+    """Return the temperature of the GPU in degrees Celsius."""
     return _now(device, "temperature")
 
 
+@_sensor
 def clock_rate(device: _Device = None) -> int:
-    """Return the clock rate of the GPU in MHz: 0 while it rests.
-
-    Parameters
-    ----------
-    device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
-
-    Returns
-    -------
-    int
-
-    Raises
-    ------
-    UnsupportedError
-        It is not known; the text says what is missing.
-    DeviceIndexError
-        There is no device with this index.
-    """
+    """Return the clock rate of the GPU in MHz: 0 while it rests."""
     return _now(device, "clock_rate")
 
 
+@_sensor
 def power_draw(device: _Device = None) -> int:
-    """Return the power that the card draws, in milliwatts, over 0.15 seconds.
-
-    Parameters
-    ----------
-    device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
-
-    Returns
-    -------
-    int
-
-    Raises
-    ------
-    UnsupportedError
-        It is not known; the text says what is missing.
-    DeviceIndexError
-        There is no device with this index.
-    """
+    """Return the power that the card draws, in milliwatts, over 0.15 seconds."""
     return _now(device, "power_draw")
 
 
+@_sensor
 def utilization(device: _Device = None) -> int:
-    """Return how much of 0.15 seconds the busiest group of engines works, in percent.
-
-    Parameters
-    ----------
-    device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
-
-    Returns
-    -------
-    int
-
-    Raises
-    ------
-    UnsupportedError
-        It is not known; the text says what is missing.
-    DeviceIndexError
-        There is no device with this index.
-    """
+    """Return how much of 0.15 seconds the busiest group of engines works, in percent."""
     return _now(device, "utilization")
 
 
+@_sensor
 def memory_usage(device: _Device = None) -> int:
-    """Return how much of its bandwidth the device's memory uses over 0.15 seconds, in percent.
-
-    Parameters
-    ----------
-    device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
-
-    Returns
-    -------
-    int
-
-    Raises
-    ------
-    UnsupportedError
-        It is not known; the text says what is missing.
-    DeviceIndexError
-        There is no device with this index.
-    """
+    """Return how much of its bandwidth the device's memory uses over 0.15 seconds, in percent."""
     return _now(device, "memory_usage")
 
 

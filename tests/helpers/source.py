@@ -116,11 +116,13 @@ def module_of(path, root):
 
 
 def imports(path, root):
-    """Return the imports and cimports of a file, relative ones resolved."""
+    """Return the imports and cimports of a file, relative ones resolved; not those that only type checkers execute."""
     module = module_of(path, root)
     package = module if path.stem == "__init__" else module.rpartition(".")[0]
     found = []
     for line in lines(path.read_text()):
+        if any(parent.text == "if TYPE_CHECKING:" for parent in line.parents):
+            continue
         text = re.sub(r"^.*?:\s*(?=(from|import|cimport)\b)", "", line.text)  # `try: import x` on one line
         if match := re.match(r"from\s+(\.*)\s*([\w.]*)\s+c?import\s+\(?(.*?)[,\s]*\)?$", text):
             dots, base, names = match.groups()

@@ -130,7 +130,8 @@ def test_what_comes_before_may_be_imported(tree):
         tree,
         "l0rt/core/memory.pyx",
         '"""from l0rt import xpu: only a docstring"""\nfrom l0rt.core.driver cimport Context\n'
-        "from l0rt import errors\n# import l0rt.xpu\ndef f():\n    import sys\n",
+        "from l0rt import errors\n# import l0rt.xpu\ndef f():\n    import sys\n"
+        "if TYPE_CHECKING:\n    from l0rt import xpu\n",
     )
     plant(tree, "l0rt/core/memory.pxd", "from l0rt.core.memory cimport x\n")
     assert violations(tree) == violations(ROOT) == []

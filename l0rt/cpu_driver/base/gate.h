@@ -25,4 +25,18 @@ ze_result_t cpu_gate_ask(const char *function);
     }                                                                                                                  \
   } while (0)
 
+/* A call that returns one value of an object, and one that refuses objects of another kind. */
+#define CPU_GETTER(function, handle_type, object_type, object, cast, value_type, name, value)                          \
+  CPU_GETTER_IF(function, handle_type, object_type, object, cast, value_type, name, value, true, NULL)
+#define CPU_GETTER_IF(function, handle_type, object_type, object, cast, value_type, name, value, condition, why)       \
+  CPU_EXPORT ze_result_t function(handle_type handle, value_type *name) {                                              \
+    CPU_ENTER();                                                                                                       \
+    const object_type *object = cast(handle);                                                                          \
+    CPU_REFUSE_IF(object == NULL, ERROR_INVALID_NULL_HANDLE);                                                          \
+    CPU_REFUSE_IF(name == NULL, ERROR_INVALID_NULL_POINTER);                                                           \
+    if (!(condition)) return CPU_REFUSED(ERROR_INVALID_ARGUMENT, why);                                                 \
+    *name = (value_type)(value);                                                                                       \
+    return ZE_RESULT_SUCCESS;                                                                                          \
+  }
+
 #endif

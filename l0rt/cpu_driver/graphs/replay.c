@@ -99,14 +99,8 @@ CPU_EXPORT ze_result_t zeExecutableGraphDestroyExt(ze_executable_graph_handle_t 
   return ZE_RESULT_SUCCESS;
 }
 
-CPU_EXPORT ze_result_t zeExecutableGraphGetSourceGraphExt(ze_executable_graph_handle_t handle, ze_graph_handle_t *out) {
-  CPU_ENTER();
-  const cpu_executable *x = cast(handle);
-  CPU_REFUSE_IF(x == NULL, ERROR_INVALID_NULL_HANDLE);
-  CPU_REFUSE_IF(out == NULL, ERROR_INVALID_NULL_POINTER);
-  *out = (ze_graph_handle_t)x->graph;
-  return ZE_RESULT_SUCCESS;
-}
+CPU_GETTER(zeExecutableGraphGetSourceGraphExt, ze_executable_graph_handle_t, cpu_executable, x, cast, ze_graph_handle_t,
+           out, x->graph)
 
 /* May the list take this graph: is it like the one that was captured, and is everything there that the nodes name? */
 static ze_result_t check(const cpu_graph *graph, const cpu_list *list) {

@@ -106,48 +106,13 @@ CPU_EXPORT ze_result_t zeDeviceSynchronize(ze_device_handle_t handle) {
   return ZE_RESULT_SUCCESS;
 }
 
-CPU_EXPORT ze_result_t zeCommandQueueGetOrdinal(ze_command_queue_handle_t handle, uint32_t *ordinal) {
-  CPU_ENTER();
-  cpu_queue *queue = cpu_queue_cast(handle);
-  CPU_REFUSE_IF(queue == NULL, ERROR_INVALID_NULL_HANDLE);
-  CPU_REFUSE_IF(ordinal == NULL, ERROR_INVALID_NULL_POINTER);
-  *ordinal = queue->ordinal;
-  return ZE_RESULT_SUCCESS;
-}
-
-CPU_EXPORT ze_result_t zeCommandQueueGetIndex(ze_command_queue_handle_t handle, uint32_t *index) {
-  CPU_ENTER();
-  cpu_queue *queue = cpu_queue_cast(handle);
-  CPU_REFUSE_IF(queue == NULL, ERROR_INVALID_NULL_HANDLE);
-  CPU_REFUSE_IF(index == NULL, ERROR_INVALID_NULL_POINTER);
-  *index = queue->index;
-  return ZE_RESULT_SUCCESS;
-}
-
-CPU_EXPORT ze_result_t zeCommandQueueGetFlags(ze_command_queue_handle_t handle, ze_command_queue_flags_t *flags) {
-  CPU_ENTER();
-  cpu_queue *queue = cpu_queue_cast(handle);
-  CPU_REFUSE_IF(queue == NULL, ERROR_INVALID_NULL_HANDLE);
-  CPU_REFUSE_IF(flags == NULL, ERROR_INVALID_NULL_POINTER);
-  *flags = queue->flags;
-  return ZE_RESULT_SUCCESS;
-}
-
-CPU_EXPORT ze_result_t zeCommandQueueGetMode(ze_command_queue_handle_t handle, ze_command_queue_mode_t *mode) {
-  CPU_ENTER();
-  cpu_queue *queue = cpu_queue_cast(handle);
-  CPU_REFUSE_IF(queue == NULL, ERROR_INVALID_NULL_HANDLE);
-  CPU_REFUSE_IF(mode == NULL, ERROR_INVALID_NULL_POINTER);
-  *mode = (ze_command_queue_mode_t)queue->mode;
-  return ZE_RESULT_SUCCESS;
-}
-
-CPU_EXPORT ze_result_t zeCommandQueueGetPriority(ze_command_queue_handle_t handle,
-                                                 ze_command_queue_priority_t *priority) {
-  CPU_ENTER();
-  cpu_queue *queue = cpu_queue_cast(handle);
-  CPU_REFUSE_IF(queue == NULL, ERROR_INVALID_NULL_HANDLE);
-  CPU_REFUSE_IF(priority == NULL, ERROR_INVALID_NULL_POINTER);
-  *priority = (ze_command_queue_priority_t)queue->priority;
-  return ZE_RESULT_SUCCESS;
-}
+CPU_GETTER(zeCommandQueueGetOrdinal, ze_command_queue_handle_t, cpu_queue, queue, cpu_queue_cast, uint32_t, ordinal,
+           queue->ordinal)
+CPU_GETTER(zeCommandQueueGetIndex, ze_command_queue_handle_t, cpu_queue, queue, cpu_queue_cast, uint32_t, index,
+           queue->index)
+CPU_GETTER(zeCommandQueueGetFlags, ze_command_queue_handle_t, cpu_queue, queue, cpu_queue_cast,
+           ze_command_queue_flags_t, flags, queue->flags)
+CPU_GETTER(zeCommandQueueGetMode, ze_command_queue_handle_t, cpu_queue, queue, cpu_queue_cast, ze_command_queue_mode_t,
+           mode, queue->mode)
+CPU_GETTER(zeCommandQueueGetPriority, ze_command_queue_handle_t, cpu_queue, queue, cpu_queue_cast,
+           ze_command_queue_priority_t, priority, queue->priority)

@@ -170,14 +170,8 @@ CPU_EXPORT ze_result_t zeKernelSetIndirectAccess(ze_kernel_handle_t handle, ze_k
   return ZE_RESULT_SUCCESS;
 }
 
-CPU_EXPORT ze_result_t zeKernelGetIndirectAccess(ze_kernel_handle_t handle, ze_kernel_indirect_access_flags_t *flags) {
-  CPU_ENTER();
-  const cpu_kernel *kernel = cpu_kernel_cast(handle);
-  CPU_REFUSE_IF(kernel == NULL, ERROR_INVALID_NULL_HANDLE);
-  CPU_REFUSE_IF(flags == NULL, ERROR_INVALID_NULL_POINTER);
-  *flags = kernel->access;
-  return ZE_RESULT_SUCCESS;
-}
+CPU_GETTER(zeKernelGetIndirectAccess, ze_kernel_handle_t, cpu_kernel, kernel, cpu_kernel_cast,
+           ze_kernel_indirect_access_flags_t, flags, kernel->access)
 
 /* Caches and the order of threads are the processor's: the wishes are checked and change nothing. */
 CPU_EXPORT ze_result_t zeKernelSetCacheConfig(ze_kernel_handle_t handle, ze_cache_config_flags_t flags) {

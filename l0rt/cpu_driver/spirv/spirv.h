@@ -115,7 +115,6 @@ typedef struct {
 const spirv_kernel *spirv_program_kernel(const spirv_program *program, const char *name); /* NULL: none */
 const spirv_kernel *spirv_program_kernel_at(const spirv_program *program, uint32_t index);
 const spirv_kernel_info *spirv_kernel_look(const spirv_kernel *kernel);
-spirv_program *spirv_kernel_program(const spirv_kernel *kernel);
 
 /* ---- Launches ---------------------------------------------------------------------------------------------------- */
 

@@ -215,20 +215,7 @@ CPU_EXPORT ze_result_t zeEventGetEventPool(ze_event_handle_t handle, ze_event_po
   return ZE_RESULT_SUCCESS;
 }
 
-CPU_EXPORT ze_result_t zeEventGetSignalScope(ze_event_handle_t handle, ze_event_scope_flags_t *scope) {
-  CPU_ENTER();
-  cpu_event *event = cpu_event_cast(handle);
-  CPU_REFUSE_IF(event == NULL, ERROR_INVALID_NULL_HANDLE);
-  CPU_REFUSE_IF(scope == NULL, ERROR_INVALID_NULL_POINTER);
-  *scope = event->signal_scope;
-  return ZE_RESULT_SUCCESS;
-}
-
-CPU_EXPORT ze_result_t zeEventGetWaitScope(ze_event_handle_t handle, ze_event_scope_flags_t *scope) {
-  CPU_ENTER();
-  cpu_event *event = cpu_event_cast(handle);
-  CPU_REFUSE_IF(event == NULL, ERROR_INVALID_NULL_HANDLE);
-  CPU_REFUSE_IF(scope == NULL, ERROR_INVALID_NULL_POINTER);
-  *scope = event->wait_scope;
-  return ZE_RESULT_SUCCESS;
-}
+CPU_GETTER(zeEventGetSignalScope, ze_event_handle_t, cpu_event, event, cpu_event_cast, ze_event_scope_flags_t, scope,
+           event->signal_scope)
+CPU_GETTER(zeEventGetWaitScope, ze_event_handle_t, cpu_event, event, cpu_event_cast, ze_event_scope_flags_t, scope,
+           event->wait_scope)

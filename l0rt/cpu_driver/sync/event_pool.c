@@ -165,20 +165,7 @@ CPU_EXPORT ze_result_t zeEventPoolCloseIpcHandle(ze_event_pool_handle_t handle) 
   return end_of_kind(handle, true);
 }
 
-CPU_EXPORT ze_result_t zeEventPoolGetContextHandle(ze_event_pool_handle_t handle, ze_context_handle_t *context) {
-  CPU_ENTER();
-  cpu_event_pool *pool = pool_cast(handle);
-  CPU_REFUSE_IF(pool == NULL, ERROR_INVALID_NULL_HANDLE);
-  CPU_REFUSE_IF(context == NULL, ERROR_INVALID_NULL_POINTER);
-  *context = (ze_context_handle_t)pool->context;
-  return ZE_RESULT_SUCCESS;
-}
-
-CPU_EXPORT ze_result_t zeEventPoolGetFlags(ze_event_pool_handle_t handle, ze_event_pool_flags_t *flags) {
-  CPU_ENTER();
-  cpu_event_pool *pool = pool_cast(handle);
-  CPU_REFUSE_IF(pool == NULL, ERROR_INVALID_NULL_HANDLE);
-  CPU_REFUSE_IF(flags == NULL, ERROR_INVALID_NULL_POINTER);
-  *flags = pool->flags;
-  return ZE_RESULT_SUCCESS;
-}
+CPU_GETTER(zeEventPoolGetContextHandle, ze_event_pool_handle_t, cpu_event_pool, pool, pool_cast, ze_context_handle_t,
+           context, pool->context)
+CPU_GETTER(zeEventPoolGetFlags, ze_event_pool_handle_t, cpu_event_pool, pool, pool_cast, ze_event_pool_flags_t, flags,
+           pool->flags)

@@ -7,8 +7,8 @@ collector and other threads find them whole. The upstream, a callback and a log 
 
 import os
 import sys
+import time
 from _thread import get_native_id
-from datetime import datetime
 
 cimport cython
 from libc.errno cimport EINTR, errno
@@ -572,8 +572,9 @@ OSError
     cdef int write_row(self, str action, object address, uint64_t nbytes, stream) except -1:
         if isinstance(stream, Queue):
             stream = stream.stream_id
-        return self.write_line(f"{get_native_id()},{datetime.now():%H:%M:%S:%f},{action},{address:#x},{nbytes},"
-                               f"{stream or 0}\n")
+        cdef int64_t us = time.time_ns() // 1000
+        moment = f"{time.strftime('%H:%M:%S', time.localtime(us // 1_000_000))}:{us % 1_000_000:06}"
+        return self.write_line(f"{get_native_id()},{moment},{action},{address:#x},{nbytes},{stream or 0}\n")
 
     cdef int noted(self, address, Lent lent) except -1:
         return self.write_row("allocate", address, lent.nbytes, lent.stream)

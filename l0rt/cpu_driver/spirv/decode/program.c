@@ -316,5 +316,3 @@ const spirv_kernel *spirv_program_kernel_at(const spirv_program *program, uint32
 }
 
 const spirv_kernel_info *spirv_kernel_look(const spirv_kernel *kernel) { return &kernel->info; }
-
-spirv_program *spirv_kernel_program(const spirv_kernel *kernel) { return kernel->program; }
