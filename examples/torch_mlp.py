@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Train a small network on tensors of l0rt's device, with torch's own modules and optimizer."""
 
+import l0rt.interop.torch_device as torch_device
 import torch
 from torch import nn
-
-import l0rt.interop.torch_device as torch_device
 
 torch.manual_seed(0)
 model = nn.Sequential(nn.Linear(2, 64), nn.ReLU(), nn.Linear(64, 2)).to("lzrt")

@@ -43,8 +43,9 @@ x = torch.ones(3, device="lzrt")
 assert torch.lzrt.is_initialized() and x.device == torch.device("lzrt", 0) and x.is_lzrt
 assert x.cpu().tolist() == [1, 1, 1] and repr(x) == "tensor([1., 1., 1.], device='lzrt:0')"
 """,
-    "devices": SCRIPT
+    "devices": SCRIPT.replace("xpu", "lzrt")
     + """
+acc.set_device_index(0)
 x = torch.ones(4, device="lzrt:1")
 assert x.get_device() == 1 and acc.current_device_index() == 0
 with torch.lzrt.device(1):
@@ -60,7 +61,7 @@ acc.set_stream(mine)
 acc.set_device_index(0)
 assert acc.current_stream(1) == mine
 start, end = torch.Event("lzrt", enable_timing=True), torch.Event("lzrt", enable_timing=True)
-raises(RuntimeError, "Both events must be recorded", start.elapsed_time, end)
+raises(ValueError, "Both events must be recorded", start.elapsed_time, end)
 start.record()
 big = torch.zeros(1 << 22, device="lzrt")
 for _ in range(8):
@@ -151,6 +152,18 @@ for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch
 z = torch.tensor([1 + 2j, 3 - 4j])
 same(z.to("lzrt").conj(), z.conj())
 same(z.to("lzrt").conj().imag, z.conj().imag)
+for target in (torch.zeros(2, dtype=z.dtype, device="lzrt"), torch.zeros(4, dtype=z.dtype, device="lzrt")[::2]):
+    target.conj().copy_(z)
+    same(target, z.conj())
+    target.conj().copy_(z.to("lzrt"))
+    same(target, z.conj())
+    target.conj().imag.copy_(torch.tensor([5.0, 6.0]))
+    same(target.imag, torch.tensor([-5.0, -6.0]))
+pairs = torch.zeros(3, 2, device="lzrt")
+torch.view_as_complex(pairs)[1] = 2 - 3j
+same(pairs[1], torch.tensor([2.0, -3.0]))
+pairs.view(-1).unfold(0, 2, 2)[2] = 9
+same(pairs[2], torch.tensor([9.0, 9.0]))
 x = torch.arange(6.0, device="lzrt")
 same(x.resize_(2, 2), torch.arange(4.0).view(2, 2))
 grown = torch.arange(3.0, device="lzrt").resize_(100)
@@ -273,7 +286,7 @@ for device in ("lzrt:0", "lzrt:1"):
     losses = train(device)
     worst = max(abs(a - b) for a, b in zip(losses, expected, strict=True))
     assert worst < 1e-4, (device, worst)
-assert expected[-1] < 0.7 * expected[0]
+assert expected[-1] < expected[0] - 0.05, expected
 print(*sorted(row.name for row in door.fallbacks()))
 """,
     "graphs": """
@@ -303,8 +316,8 @@ with stream:
         expected.backward()
         same(loss.detach(), expected.detach(), rtol=1e-4, atol=1e-4)
         same(weight.grad, w.grad, rtol=1e-4, atol=1e-4)
-    kept = torch.accelerator.Graph(keep_graph=True)
-    kept.capture_begin(pool=graph.pool())
+    kept = torch.accelerator.Graph(keep_graph=True, pool=graph.pool())
+    kept.capture_begin()
     y = x * 2
     kept.capture_end()
     assert kept.pool() == graph.pool() != (0, 0)
@@ -333,9 +346,7 @@ y = x.to("lzrt:1", non_blocking=True)
 print("left")
 """,
 }
-FALLBACKS = (
-    "aten::nll_loss_backward.grad_input aten::nll_loss_forward.output"
-)
+FALLBACKS = "aten::nll_loss_backward.grad_input aten::nll_loss_forward.output"
 
 
 def variables(folder, **more):
@@ -370,7 +381,8 @@ def test_torch_on_l0rt(cache, name, tmp_path):
 
 def test_the_example_trains_as_it_stands(cache):
     result = run([sys.executable, ROOT / "examples/torch_mlp.py"], variables(cache), timeout=LONG)
-    assert result.returncode == 0 and re.search(r"loss \d\.\d+ -> 0\.\d+", result.stdout), result
+    assert result.returncode == 0, result
+    assert re.search(r"loss 0\.\d+ -> 0\.[012]\d+ on lzrt:0", result.stdout), result
 
 
 def test_the_page_of_torch_runs(cache, tmp_path):
@@ -380,21 +392,31 @@ def test_the_page_of_torch_runs(cache, tmp_path):
     assert (result.returncode, result.stderr) == (0, ""), result
 
 
-@pytest.mark.parametrize(("missing", "words"), [("CXX", "there is no nothing"), ("PATH", "there is no ninja")])
-def test_a_tool_that_is_missing_is_named(cache, tmp_path, missing, words):
-    more = {"CXX": "nothing"} if missing == "CXX" else {"PATH": str(tmp_path), "CXX": "/bin/sh"}
-    result = run_python("import l0rt.interop.torch_device", variables(tmp_path / "new", **more), timeout=LONG, fresh=True)
-    assert result.returncode == 1 and words in result.stderr.splitlines()[-1], result
+NO_NINJA = "import torch.utils.cpp_extension as extension; extension.is_ninja_available = lambda: False; "
+
+
+@pytest.mark.parametrize(
+    ("before", "compiler", "words"), [("", "nothing", "there is no nothing"), (NO_NINJA, "sh", "there is no ninja")]
+)
+def test_a_tool_that_is_missing_is_named(cache, tmp_path, before, compiler, words):
+    code = before + "import l0rt.interop.torch_device"
+    result = run_python(code, variables(tmp_path / "new", CXX=compiler), timeout=LONG, fresh=True)
+    assert result.returncode == 1, result
+    assert words in result.stderr.splitlines()[-1], result
+    assert not (tmp_path / "new").exists()
 
 
 @pytest.mark.skipif(find_spec("torch") is not None, reason="torch is installed")
 def test_torch_that_is_missing_is_named():
     result = run_python("import l0rt.interop.torch_device", {"L0RT_DRIVER": "cpu"}, fresh=True)
-    assert result.returncode == 1 and result.stderr.splitlines()[-1] == (
-        "ImportError: l0rt.interop.torch_device needs torch: pip install 'l0rt[torch]'")  # fmt: skip
+    assert result.returncode == 1
+    assert result.stderr.endswith("ImportError: l0rt.interop.torch_device needs torch: pip install 'l0rt[torch]'\n")
 
 
 def test_l0rt_alone_imports_no_torch():
-    code = "import sys, l0rt.accelerator, l0rt.interop; assert not {'torch', 'l0rt.interop.torch_device'} & {*sys.modules}"
+    code = """
+import sys, l0rt.accelerator, l0rt.interop
+assert not {"torch", "l0rt.interop.torch_device"} & {*sys.modules}
+"""
     result = run_python(code, {"L0RT_DRIVER": "cpu"}, fresh=True)
     assert (result.returncode, result.stderr) == (0, ""), result

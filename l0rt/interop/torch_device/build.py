@@ -6,6 +6,8 @@ import importlib.util
 import os
 import shutil
 import sys
+import sysconfig
+from contextlib import contextmanager
 from glob import glob
 
 import torch
@@ -57,14 +59,31 @@ def compile_into(place):
     compiler = os.environ.get("CXX", "g++")
     if shutil.which(compiler) is None:
         raise ImportError(f"l0rt.interop.torch_device is compiled at its first import, and there is no {compiler}: "
-                          "install g++, or name a C++ compiler in the variable CXX")
-    if not cpp_extension.is_ninja_available():
-        raise ImportError("l0rt.interop.torch_device is compiled at its first import, and there is no ninja: "
-                          "pip install ninja")
-    os.makedirs(place, mode=0o700, exist_ok=True)
-    print(f"l0rt: compiling the extension for torch {torch.__version__} into {place}; this is done once",
-          file=sys.stderr, flush=True)
-    cpp_extension.load(
-        NAME, sources(), extra_cflags=FLAGS, extra_include_paths=[l0rt.get_include()], build_directory=place,
-        is_python_module=False, is_standalone=False,
-    )
+                          "install g++, or name a C++ compiler in the variable CXX")  # fmt: skip
+    with scripts_on_path():
+        if not cpp_extension.is_ninja_available():
+            raise ImportError("l0rt.interop.torch_device is compiled at its first import, and there is no ninja: "
+                              "pip install ninja")  # fmt: skip
+        os.makedirs(place, mode=0o700, exist_ok=True)
+        print(f"l0rt: compiling the extension for torch {torch.__version__} into {place}; this is done once",
+              file=sys.stderr, flush=True)  # fmt: skip
+        cpp_extension.load(
+            NAME,
+            sources(),
+            extra_cflags=FLAGS,
+            extra_include_paths=[l0rt.get_include()],
+            build_directory=place,
+            is_python_module=False,
+            is_standalone=False,
+        )
+
+
+@contextmanager
+def scripts_on_path():
+    """Let programs that pip has installed be found, though nobody has activated the environment."""
+    before = os.environ.get("PATH", "")
+    os.environ["PATH"] = os.pathsep.join([sysconfig.get_path("scripts"), before])
+    try:
+        yield
+    finally:
+        os.environ["PATH"] = before

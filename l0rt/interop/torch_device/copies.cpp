@@ -18,8 +18,7 @@ namespace {
 using at::Tensor;
 
 bool is_alike(const Tensor &a, const Tensor &b) {
-  return a.is_non_overlapping_and_dense() &&
-         (a.strides() == b.strides() || (a.is_contiguous() && b.is_contiguous()));
+  return a.is_non_overlapping_and_dense() && (a.strides() == b.strides() || (a.is_contiguous() && b.is_contiguous()));
 }
 
 // The kernel that copies from one to the other, or nothing.
@@ -27,16 +26,11 @@ std::string kernel_between(const Tensor &to, const Tensor &from) {
   if (to.scalar_type() == from.scalar_type()) return "copy_" + std::to_string(to.element_size());
   auto name = [](c10::ScalarType type) -> std::string {
     switch (type) {
-      case at::kFloat:
-        return "float";
-      case at::kLong:
-        return "long";
-      case at::kInt:
-        return "int";
-      case at::kBool:
-        return "bool";
-      default:
-        return "";
+      case at::kFloat: return "float";
+      case at::kLong: return "long";
+      case at::kInt: return "int";
+      case at::kBool: return "bool";
+      default: return "";
     }
   };
   std::string from_name = name(from.scalar_type()), to_name = name(to.scalar_type());
@@ -77,10 +71,12 @@ void copy_through_host(const Tensor &to, const Tensor &from) {
 
 void copy_on_device(const Tensor &to, const Tensor &from) {
   std::string kernel = kernel_between(to, from);
-  if (kernel.empty() || to.dim() > 8 || to.is_conj() != from.is_conj() || to.is_neg() != from.is_neg()) {
+  if (kernel.empty() || to.is_conj() != from.is_conj() || to.is_neg() != from.is_neg()) {
     copy_through_host(to, from);
   } else if (to.scalar_type() == from.scalar_type() && is_alike(to, from)) {
     ok(api->memcpy_async(to.mutable_data_ptr(), from.const_data_ptr(), to.nbytes(), nullptr));
+  } else if (to.dim() > 8) {
+    for (int64_t i = 0; i < to.size(0); i++) copy_on_device(to.select(0, i), from.select(0, i));
   } else {
     copy_strided(to, from, kernel);
   }
@@ -101,15 +97,23 @@ void copy_between_devices(const Tensor &to, const Tensor &from) {
 }
 
 void copy_to_device(const Tensor &to, const Tensor &from, bool non_blocking) {
+  Tensor bits = to; // as they are in memory
   Tensor source = from.to(to.scalar_type()).resolve_conj().resolve_neg();
-  if (to.is_conj() || to.is_neg() || !is_alike(to, source)) {
-    source = source.contiguous();
-    Tensor dense = at::empty(to.sizes(), to.options());
-    copy_values(dense, source, false);
-    copy_on_device(to, dense);
+  if (to.is_conj()) {
+    bits = at::_conj(bits);
+    source = at::_conj(source).resolve_conj();
+  }
+  if (to.is_neg()) {
+    bits = at::_neg_view(bits);
+    source = at::_neg_view(source).resolve_neg();
+  }
+  if (!is_alike(bits, source)) {
+    Tensor dense = at::empty(bits.sizes(), bits.options());
+    copy_to_device(dense, source.contiguous(), false);
+    copy_on_device(bits, dense);
     return;
   }
-  ok(api->memcpy_async(to.mutable_data_ptr(), source.const_data_ptr(), to.nbytes(), nullptr));
+  ok(api->memcpy_async(bits.mutable_data_ptr(), source.const_data_ptr(), bits.nbytes(), nullptr));
   settle(source.const_data_ptr(), non_blocking);
 }
 

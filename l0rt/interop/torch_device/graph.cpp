@@ -9,14 +9,10 @@ namespace {
 
 const char *mode_named(at::GraphCaptureMode mode) {
   switch (mode) {
-    case at::GraphCaptureMode::Global:
-      return "global";
-    case at::GraphCaptureMode::ThreadLocal:
-      return "thread_local";
-    case at::GraphCaptureMode::Relaxed:
-      return "relaxed";
-    default:
-      return "default";
+    case at::GraphCaptureMode::Global: return "global";
+    case at::GraphCaptureMode::ThreadLocal: return "thread_local";
+    case at::GraphCaptureMode::Relaxed: return "relaxed";
+    default: return "default";
   }
 }
 

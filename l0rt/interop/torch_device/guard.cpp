@@ -55,8 +55,7 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
     return ok(table->is_stream_capturing(native(stream))) == 1;
   }
 
-  void record(void **event, const Stream &stream, const DeviceIndex device,
-              const c10::EventFlag flag) const override {
+  void record(void **event, const Stream &stream, const DeviceIndex device, const c10::EventFlag flag) const override {
     TORCH_CHECK(device == -1 || device == stream.device_index(), "Event device index ", static_cast<int>(device),
                 " does not match recording stream's device index ", static_cast<int>(stream.device_index()), ".");
     ok(table->record_event(event, native(stream), flag == c10::EventFlag::BACKEND_DEFAULT ? L0RT_EVENT_TIMING : 0));

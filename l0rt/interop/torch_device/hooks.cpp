@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // hooks.cpp: what torch asks of the device type as a whole, and its generators.
-#include <ATen/core/Generator.h>
 #include <ATen/core/CachingHostAllocator.h>
+#include <ATen/core/Generator.h>
 #include <ATen/detail/PrivateUse1HooksInterface.h>
 #include <ATen/ops/empty.h>
 #include <c10/core/DeviceGuard.h>

@@ -72,7 +72,8 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   m.def("exchange_device", [](int device) { return ok(api->exchange_device(device)); });
   m.def("memory_allocated", [](int device) { return api->memory_allocated(device); });
   m.def("default_generator", [](int device) {
-    const at::Generator &generator = at::globalContext().defaultGenerator({kType, static_cast<c10::DeviceIndex>(device)});
+    const at::Generator &generator = at::globalContext().defaultGenerator(
+        {kType, static_cast<c10::DeviceIndex>(device)});
     return pybind11::reinterpret_steal<pybind11::object>(THPGenerator_Wrap(generator));
   });
   m.def("fallbacks", [] {

@@ -3,10 +3,9 @@
 
 import traceback
 
+import l0rt_torch_device as _extension
 import torch
 from torch._utils import _LazySeedTracker
-
-import l0rt_torch_device as _extension
 
 Event, Stream = torch.Event, torch.Stream
 

@@ -5,11 +5,11 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/native/CPUFallback.h>
 #include <ATen/native/Resize.h>
-#include <ATen/ops/abs_ops.h>
 #include <ATen/ops/_log_softmax_backward_data_ops.h>
 #include <ATen/ops/_log_softmax_ops.h>
 #include <ATen/ops/_softmax_backward_data_ops.h>
 #include <ATen/ops/_softmax_ops.h>
+#include <ATen/ops/abs_ops.h>
 #include <ATen/ops/add_ops.h>
 #include <ATen/ops/addmm_ops.h>
 #include <ATen/ops/bmm_ops.h>
@@ -63,7 +63,8 @@ Shape shape_of(const at::TensorIterator &iter) {
   shape.dims = iter.ndim();
   for (int d = 0; d < iter.ndim(); d++) {
     shape.sizes[d] = iter.shape()[d];
-    for (int i = 0; i < iter.ntensors(); i++) shape.steps[i][d] = iter.strides(i)[d] / static_cast<int64_t>(sizeof(float));
+    for (int i = 0; i < iter.ntensors(); i++)
+      shape.steps[i][d] = iter.strides(i)[d] / static_cast<int64_t>(sizeof(float));
   }
   return shape;
 }
@@ -84,7 +85,7 @@ void pointwise(const std::string &name, at::TensorIterator &iter, float paramete
   }
   arguments << parameter;
   Shape shape;
-  if (!iter.is_contiguous()) {
+  if (!has_value && !iter.is_contiguous()) {
     shape = shape_of(iter);
     kind = "_strided";
     arguments << shape;
@@ -119,7 +120,8 @@ bool prepare(Tensor &left, Tensor &right, const Tensor &out) {
 }
 
 template <typename Op, typename... Rest>
-Tensor &binary(const char *name, float parameter, const Tensor &self, const Tensor &other, Tensor &out, Rest &&...rest) {
+Tensor &binary(const char *name, float parameter, const Tensor &self, const Tensor &other, Tensor &out,
+               Rest &&...rest) {
   Tensor left = self, right = other;
   if (!prepare(left, right, out)) return on_cpu<Op>(self, other, std::forward<Rest>(rest)..., out);
   auto iter = at::TensorIterator::binary_op(out, left, right);
@@ -127,7 +129,7 @@ Tensor &binary(const char *name, float parameter, const Tensor &self, const Tens
   return out;
 }
 
-#define UNARY(NAME) \
+#define UNARY(NAME)                                                                                                    \
   Tensor &NAME##_out(const Tensor &self, Tensor &out) { return unary<at::_ops::NAME##_out>(#NAME, self, out); }
 UNARY(neg)
 UNARY(abs)
