@@ -81,7 +81,7 @@ site: $(READY)
 	@echo build/site/index.html
 
 # The modules that lie beside their sources. It needs ocloc, of Debian's package intel-opencl-icd.
-kernels: $(patsubst %.cl,%.spv,$(filter-out %/algorithms.cl %/producers.cl,$(wildcard l0rt/*/*.cl tests/kernels/*.cl)))
+kernels: $(patsubst %.cl,%.spv,$(filter-out %/algorithms.cl %/producers.cl,$(wildcard l0rt/*/*.cl l0rt/*/*/*.cl tests/kernels/*.cl)))
 l0rt/launch/random.spv l0rt/launch/random_graph.spv: l0rt/launch/random.cl l0rt/kernels/philox.clh
 l0rt/launch/random_fp64.spv l0rt/launch/random_graph_fp64.spv: l0rt/launch/random_fp64.cl l0rt/kernels/philox.clh
 # With lines of the source, whose path is in the module.

@@ -307,7 +307,9 @@ if __name__ == "__main__":
         packages=[os.path.dirname(f).replace("/", ".") for f in glob("l0rt/**/__init__.py", recursive=True)]
         + list(ELSEWHERE),
         package_dir={"l0rt": "l0rt", **ELSEWHERE},
-        package_data={"": ["*.pxd", "*.h", "*.hpp", "py.typed", "*.pyi", "*.npz", "*.spv", "*.html", "*.css", "*.js"]},
+        package_data={
+            "": ["*.pxd", "*.h", "*.hpp", "*.cpp", "py.typed", "*.pyi", "*.npz", "*.spv", "*.html", "*.css", "*.js"]
+        },
         exclude_package_data={"": ["*.c", "*.pyx"]},
         ext_modules=extensions(),
         cmdclass={"build_ext": BuildExt, "editable_wheel": EditableWheel},

@@ -42,7 +42,7 @@ from l0rt.runtime.alloc.types cimport (
     l0rt_heap,
     l0rt_stats,
 )
-from l0rt.runtime.current.failure cimport attach, fail_with, failed, failure_last
+from l0rt.runtime.current.failure cimport attach, fail_with, failure_last, note_failure
 from l0rt.runtime.current.generator cimport Generator
 from l0rt.runtime.current.thread cimport current_device, current_stream, exchange_device, exchange_stream, restore, thread_peek
 from l0rt.runtime.memory.active_pool cimport arena_asked
@@ -188,7 +188,7 @@ cdef inline l0rt_block* try_malloc_slow(stream_t* stream, size_t nbytes) noexcep
 
 
 cdef inline int note_failed() noexcept nogil:
-    return (<quiet_void>failed)()
+    return (<quiet_void>note_failure)()
 
 
 cdef inline stream_t* stream_on(int device) noexcept nogil:
@@ -200,17 +200,17 @@ cdef inline stream_t* stream_on(int device) noexcept nogil:
 cdef int of_device(int device) except -1 nogil:
     """An index that is valid; -1 means the current device."""
     cdef stream_t* stream = stream_on(device)
-    return failed() if stream == NULL else stream.device.index
+    return note_failure() if stream == NULL else stream.device.index
 
 
 cdef int l0rt_init() except -1 nogil:
     attach()
-    return failed() if try_ensure() < 0 else 0
+    return note_failure() if try_ensure() < 0 else 0
 
 
 cdef int l0rt_device_count() except -1 nogil:
     attach()
-    return failed() if try_ensure() < 0 else device_total()
+    return note_failure() if try_ensure() < 0 else device_total()
 
 
 cdef int l0rt_is_open() noexcept nogil:
@@ -230,14 +230,14 @@ cdef int l0rt_exchange_device(int device) except -1 nogil:
     cdef int previous = try_exchange_device(device)
     if previous < 0 and attach():       # the exception could not be kept: ask again
         previous = try_exchange_device(device)
-    return failed() if previous < 0 else previous
+    return note_failure() if previous < 0 else previous
 
 
 cdef l0rt_stream* l0rt_current_stream(int device) except NULL nogil:
     cdef stream_t* stream = stream_on(device)
     if stream != NULL:
         return <l0rt_stream*>stream
-    failed()
+    note_failure()
     return NULL
 
 
@@ -248,7 +248,7 @@ cdef l0rt_stream* l0rt_exchange_stream(l0rt_stream* stream) except NULL nogil:
     attach()
     previous = (<stream_t* (*)(stream_t*) noexcept nogil>exchange_stream)(<stream_t*>stream)
     if previous == NULL:
-        failed()
+        note_failure()
     return <l0rt_stream*>previous
 
 
@@ -265,7 +265,7 @@ cdef l0rt_stream* l0rt_pool_stream(int device, int priority) except NULL nogil:
     if stream != NULL:
         stream = (<stream_t* (*)(void*, int) noexcept nogil>pool_stream)(stream.device, priority)
     if stream == NULL:
-        failed()
+        note_failure()
     return <l0rt_stream*>stream
 
 
@@ -275,7 +275,7 @@ cdef void* l0rt_stream_handle(l0rt_stream* stream) except NULL nogil:
     attach()
     cdef void* handle = (<void* (*)(stream_t*) noexcept nogil>queue_share)(<stream_t*>stream)
     if handle == NULL:
-        failed()
+        note_failure()
     return handle
 
 
@@ -284,7 +284,7 @@ cdef int l0rt_stream_synchronize(l0rt_stream* stream) except -1 nogil:
         refuse_null(b"a stream")
     attach()
     if (<int (*)(stream_t*, unsigned long) noexcept nogil>queue_synchronize)(<stream_t*>stream, UINT64_MAX) < 0:
-        return failed()
+        return note_failure()
     return 0
 
 
@@ -293,7 +293,7 @@ cdef int l0rt_device_synchronize(int device) except -1 nogil:
     attach()
     if stream == NULL or (<int (*)(void*, unsigned long) noexcept nogil>device_synchronize)(
             stream.device, UINT64_MAX) < 0:
-        return failed()
+        return note_failure()
     return 0
 
 
@@ -333,7 +333,7 @@ cdef void* malloc_anywhere(size_t nbytes, int device, stream_t* on) except? NULL
     if on == NULL:
         on = stream_on(device)
         if on == NULL:
-            failed()
+            note_failure()
     elif device != -1 and device != on.device.index:
         refuse_device(device, on.device.index)
     arena = load(&on.arena)
@@ -370,7 +370,7 @@ cdef int answer(int status, const void* ptr) except -1 nogil:
         return 0
     attach()
     (<int (*)(int, const void*) noexcept nogil>raise_status)(status, ptr)
-    return failed()
+    return note_failure()
 
 
 cdef int l0rt_free(void* ptr) except -1 nogil:
@@ -442,7 +442,7 @@ cdef int l0rt_memcpy_async(void* dst, const void* src, size_t nbytes, l0rt_strea
     attach()
     if (<int (*)(stream_t*, void*, const void*, size_t) noexcept nogil>queue_copy)(
             <stream_t*>stream, dst, src, nbytes) < 0:
-        return failed()
+        return note_failure()
     return 0
 
 
@@ -462,7 +462,7 @@ cdef int l0rt_fill_async(
     attach()
     if (<int (*)(stream_t*, void*, const void*, size_t, size_t) noexcept nogil>queue_fill)(
             <stream_t*>stream, dst, pattern, pattern_size, nbytes) < 0:
-        return failed()
+        return note_failure()
     return 0
 
 
@@ -504,7 +504,7 @@ cdef l0rt_module* l0rt_module_create(
         with gil:
             made = (<quiet_open>open_module)(stream.device, format, <const char*>code, nbytes, options)
     if made == NULL:
-        failed()
+        note_failure()
     return <l0rt_module*>made
 
 
@@ -537,7 +537,7 @@ cdef l0rt_kernel* l0rt_kernel_get(l0rt_module* module, const char* name) except 
     with gil:
         kernel = (<quiet_find>module_kernel)(<module_t*>module, name)
     if kernel == NULL:
-        failed()
+        note_failure()
     return <l0rt_kernel*>kernel
 
 
@@ -569,11 +569,11 @@ cdef inline int launch(
     if on == NULL:
         on = try_current_stream((<kernel_t*>kernel).module.device.index)
         if on == NULL:
-            return failed()
+            return note_failure()
     if (<quiet_launch>kernel_launch)(
             <kernel_t*>kernel, groups, group_size, offset, <const arg_t*>args, count, flags != 0, on,
             NULL) < 0:
-        return failed()
+        return note_failure()
     return 0
 
 
@@ -590,7 +590,7 @@ cdef int l0rt_stream_wait_stream(l0rt_stream* stream, l0rt_stream* other) except
         refuse_null(b"a stream")
     attach()
     if (<int (*)(stream_t*, stream_t*) noexcept nogil>queue_wait_queue)(<stream_t*>stream, <stream_t*>other) < 0:
-        return failed()
+        return note_failure()
     return 0
 
 
@@ -639,7 +639,7 @@ cdef void* l0rt_host_malloc(size_t nbytes, int device) except? NULL nogil:
         block = (<l0rt_block* (*)(stream_t*, size_t, void*, bint) noexcept nogil>host_malloc_for)(
             stream, nbytes, NULL, False)
     if block == NULL:
-        failed()
+        note_failure()
         return NULL
     return block_raw(block, RAW_PINNED)
 
@@ -650,7 +650,7 @@ cdef int l0rt_host_free(void* ptr) except -1 nogil:
         return 0
     attach()
     (<int (*)(int, const void*) noexcept nogil>raise_status)(status, ptr)
-    return failed()
+    return note_failure()
 
 
 cdef void* kept(object made) noexcept:

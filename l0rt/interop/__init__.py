@@ -3,7 +3,7 @@
 
 import importlib
 
-_PARTNERS = ("dask", "dpctl", "mpi", "ray", "tinygrad", "torch", "torch_memory", "worker")
+_PARTNERS = ("dask", "dpctl", "mpi", "ray", "tinygrad", "torch", "torch_device", "torch_memory", "worker")
 
 
 def __getattr__(name):

@@ -5,7 +5,7 @@
 # exception is lost with the thread state that only the raising code had. The caller may hold the GIL.
 cdef bint attach() noexcept nogil
 # Store the exception that is set. It stays set, except where no Python code could ever catch it.
-cdef int failed() except -1 nogil
+cdef int note_failure() except -1 nogil
 # The same with an exception that is not set.
 cdef int fail_with(error) except -1
 cdef int failure_last(char* text, size_t size) noexcept nogil

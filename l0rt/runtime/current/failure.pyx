@@ -63,7 +63,7 @@ cdef bint attach() noexcept nogil:
     return l0rt_attach()
 
 
-cdef int failed() except -1 nogil:
+cdef int note_failure() except -1 nogil:
     cdef PyObject* kind = NULL
     cdef PyObject* value = NULL
     cdef PyObject* trace = NULL
@@ -72,7 +72,7 @@ cdef int failed() except -1 nogil:
         if kind == NULL:        # another function of the table has noted it already
             return -1
         PyErr_NormalizeException(&kind, &value, &trace)
-        note(<object>value)
+        keep_failure(<object>value)
         if l0rt_is_uncaught():
             Py_XDECREF(kind)
             Py_XDECREF(value)
@@ -83,13 +83,13 @@ cdef int failed() except -1 nogil:
 
 
 cdef int fail_with(error) except -1:
-    note(error)
+    keep_failure(error)
     if l0rt_is_uncaught():
         return -1
     raise error
 
 
-cdef void note(object error) noexcept:
+cdef void keep_failure(object error) noexcept:
     try:
         code = getattr(error, "code", None)
         if code is None and isinstance(error, OutOfMemoryError):

@@ -14,7 +14,7 @@ from libc.stdlib cimport free, malloc
 from l0rt._base.arguments cimport known_as
 from l0rt._base.interrupts cimport enter_at_once
 from l0rt.runtime.current.event cimport slots_elapsed_ms
-from l0rt.runtime.current.failure cimport attach, failed
+from l0rt.runtime.current.failure cimport attach, note_failure
 from l0rt.runtime.current.thread cimport (
     current_device,
     current_stream,
@@ -178,12 +178,12 @@ cdef int impl_device_capability(int device, uint64_t* dtypes) except -1 nogil:
 
 
 cdef inline int checked(int status) noexcept nogil:
-    return status if status >= 0 else (<int (*)() noexcept nogil>failed)()
+    return status if status >= 0 else (<int (*)() noexcept nogil>note_failure)()
 
 
 cdef inline void* present(void* pointer) noexcept nogil:
     if pointer == NULL:
-        (<int (*)() noexcept nogil>failed)()
+        (<int (*)() noexcept nogil>note_failure)()
     return pointer
 
 

@@ -45,7 +45,7 @@ from l0rt.runtime.alloc.stats cimport (
     stats_of_heap,
 )
 from l0rt.runtime.alloc.types cimport *
-from l0rt.runtime.current.failure cimport attach, failed
+from l0rt.runtime.current.failure cimport attach, note_failure
 from l0rt.runtime.current.guard cimport xpu_impl
 from l0rt.runtime.current.thread cimport current_device, stream_or_current, thread_peek
 from l0rt.runtime.lazy cimport LazyInit, on_fork_child
@@ -566,7 +566,7 @@ cdef int impl_record_data_ptr(void* ptr, void* stream) except -1 nogil:
 cdef int table_record_data_ptr(void* ptr, void* stream) noexcept nogil:
     attach()
     if (<int (*)(void*, void*) noexcept nogil>impl_record_data_ptr)(ptr, stream) < 0:
-        return (<int (*)() noexcept nogil>failed)()
+        return (<int (*)() noexcept nogil>note_failure)()
     return 0
 
 

@@ -10,14 +10,14 @@
 
 static const l0rt_api *l0rt;
 
-#define CHECK(condition)                                                                  \
-  do {                                                                                    \
-    if (!(condition)) {                                                                   \
-      char why[512] = "";                                                                 \
-      int code = l0rt->last_error(why, sizeof why);                                       \
-      snprintf(text, size, "line %d: %s (%d %s)", __LINE__, #condition, code, why);       \
-      return;                                                                             \
-    }                                                                                     \
+#define CHECK(condition)                                                                                               \
+  do {                                                                                                                 \
+    if (!(condition)) {                                                                                                \
+      char why[512] = "";                                                                                              \
+      int code = l0rt->last_error(why, sizeof why);                                                                    \
+      snprintf(text, size, "line %d: %s (%d %s)", __LINE__, #condition, code, why);                                    \
+      return;                                                                                                          \
+    }                                                                                                                  \
   } while (0)
 
 static int failed_with(int code, const char *words) {
@@ -39,7 +39,8 @@ static void failures(char *text, size_t size) {
   CHECK(l0rt->malloc((size_t)1 << 60, 0, stream) == NULL);
   CHECK(failed_with(L0RT_ERROR_OUT_OF_DEVICE_MEMORY, "OutOfMemoryError"));
   CHECK(l0rt->current_stream(7) == NULL && failed_with(0, "The device index is out of range"));
-  CHECK(l0rt->host_malloc((size_t)1 << 60, 0) == NULL && failed_with(L0RT_ERROR_OUT_OF_HOST_MEMORY, "OutOfMemoryError"));
+  CHECK(l0rt->host_malloc((size_t)1 << 60, 0) == NULL &&
+        failed_with(L0RT_ERROR_OUT_OF_HOST_MEMORY, "OutOfMemoryError"));
   CHECK(table->exchange_device(9) == -1 && failed_with(0, "got 9"));
   CHECK(table->set_device(10) == -1 && failed_with(0, "got 10"));
   CHECK(table->get_stream(11) == NULL && failed_with(0, "got 11"));
