@@ -43,9 +43,6 @@ static ze_result_t initialise(void) {
 }
 
 ze_result_t cpu_driver_open(const char *function) {
-  /* Memory of a thread's last error is taken at its first use, and the C library ends the process if there is none:
-   * while there is some, no error. */
-  cpu_refuse(ZE_RESULT_SUCCESS, NULL);
   CPU_REFUSE_IF(atomic_load(&cpu_gate) & CPU_GATE_FORKED, ERROR_UNINITIALIZED);
   pthread_mutex_lock(&lock);
   ze_result_t result = initialise();

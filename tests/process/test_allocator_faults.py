@@ -71,6 +71,12 @@ extern void *__libc_memalign(size_t, size_t);
 static __thread long left __attribute__((tls_model("initial-exec"))) = -1, most, failed;
 void fail_from(long nth, long count) { left = nth; most = count; failed = 0; }
 long fail_no_more(void) { left = -1; return failed; }
+int call_without_memory(int (*call)(void *)) {
+  fail_from(0, 1000);
+  int result = call(NULL);
+  fail_no_more();
+  return result;
+}
 static int fails(void) {
   if (left < 0 || left-- > 0) return 0;
   left = ++failed < most ? 0 : -1;
@@ -111,6 +117,14 @@ def work(allocator, pool, live):
     for n in (512, 3 * MIB, MIB, 9 * MIB):
         live.append(allocator.malloc(n, 1))
         live.append(allocator.malloc(n, 2, pool))
+    pool.keep(True)
+    try:
+        place = allocator.find(live[-1])
+        allocator.free(live.pop())
+        allocator.restore(pool, [place])
+        live.append(place[0])
+    finally:
+        pool.keep(False)
     allocator.record_stream(live[1], 3)
     allocator.record_use(live[3], 4)
     while len(live) > 1:
@@ -318,3 +332,23 @@ print("done")
 )
 def test_a_bad_setting_of_the_opening_is_told_each_time(name):
     assert_runs(SETTING.format(name=name), **{name: "nonsense"})
+
+
+REFUSED = """
+import ctypes, threading
+import l0rt
+l0rt.empty(64)
+libc, driver = ctypes.CDLL(None), ctypes.CDLL(l0rt.cpu_driver_path())
+call = ctypes.cast(driver.zeEventDestroy, ctypes.c_void_p)
+results = []
+thread = threading.Thread(target=lambda: results.append(libc.call_without_memory(call)))
+thread.start()
+thread.join()
+assert results == [0x78000005], results      # INVALID_NULL_HANDLE
+print("done")
+"""
+
+
+def test_a_threads_first_refused_call_needs_no_host_memory(shim):
+    """Its error has no text then. The C library would end the process for want of a thread's variables."""
+    assert_runs(REFUSED, LD_PRELOAD=shim)

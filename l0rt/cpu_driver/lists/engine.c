@@ -282,7 +282,7 @@ static bool serve_ring(cpu_engine *engine, cpu_fifo **ring, uint64_t *wake) {
         pthread_mutex_lock(&engine->lock);
       }
       if (command->failed)
-        cpu_failure_add(blamed(fifo, command), command->unnamed ? NULL : command->signal, cpu_launch_error());
+        cpu_failure_add(blamed(fifo, command), command->unnamed ? NULL : command->signal, cpu_failure_kept());
       engine->running = NULL;
       complete(engine, fifo, command);
       return true;

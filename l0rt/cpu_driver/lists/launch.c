@@ -12,8 +12,7 @@
 #include "memory/import.h"
 #include "memory/reservation.h"
 #include "memory/usm.h"
-
-static _Thread_local char error[sizeof(((spirv_result *)NULL)->text)];
+#include "sync/failure.h"
 
 static size_t bytes_of(uint32_t count, uint32_t values) {
   return sizeof(cpu_launch) + (sizeof(void *) + sizeof(uint64_t)) * count + values;
@@ -259,7 +258,7 @@ void cpu_launches_end(void) {
 
 /* Returns false. A program may swallow the error of a wait, or raise it in another thread: so the line is printed too. */
 static bool fail(const cpu_launch *launch, const char *text) {
-  snprintf(error, sizeof(error), "%s", text);
+  cpu_failure_keep(text);
   if (!cpu_knobs.quiet && !atomic_load(&launch->context->quiet)) fprintf(stderr, "l0rt CPU driver: %s\n", text);
   return false;
 }
@@ -315,8 +314,6 @@ bool cpu_launch_run(cpu_launch *launch, atomic_bool *cancel) {
   end_reach(&r);
   return good || fail(launch, result.text);
 }
-
-const char *cpu_launch_error(void) { return error; }
 
 ze_result_t cpu_launch_memory(const cpu_launch *launch) {
   ze_result_t result = ZE_RESULT_SUCCESS;

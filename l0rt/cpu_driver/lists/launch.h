@@ -44,10 +44,9 @@ static inline bool cpu_launch_has_too_many_groups(const uint32_t counts[3]) {
   return groups > SPIRV_MAX_COOPERATIVE_GROUPS || groups * counts[2] > SPIRV_MAX_COOPERATIVE_GROUPS;
 }
 
-/* Runs all its groups; false after an error, which cpu_launch_error names for this thread. One that was cancelled is no
+/* Runs all its groups; false after an error, which cpu_failure_kept names for this thread. One that was cancelled is no
  * error. */
 bool cpu_launch_run(cpu_launch *launch, atomic_bool *cancel);
-const char *cpu_launch_error(void);
 
 /* Is its memory, as far as commands name it, still there? */
 ze_result_t cpu_launch_memory(const cpu_launch *launch);

@@ -28,8 +28,31 @@ cpu_latch cpu_failure_lost;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static failure *failures; /* the oldest first; as many as cpu_failures says */
 static uint32_t capacity;
-static _Thread_local char description[TEXT], answered[TEXT + 128]; /* a result in words precedes it */
-static _Thread_local ze_result_t refused; /* `description` says why; SUCCESS: it is the last error's own text */
+
+/* Of a thread. No variables of the thread's: the C library ends the process where it has no memory for a library's. */
+typedef struct {
+  ze_result_t refused; /* `description` says why; SUCCESS: it is the last error's own text */
+  char description[TEXT], answered[TEXT + 128]; /* a result in words precedes it */
+  char launch[TEXT];   /* of the last launch that failed in this thread */
+} thread_error;
+
+static pthread_key_t key;
+static bool has_key;
+
+static void __attribute__((constructor)) make_key(void) { has_key = pthread_key_create(&key, free) == 0; }
+
+/* NULL without memory: then errors have no text. */
+static thread_error *own(void) {
+  thread_error *error = has_key ? pthread_getspecific(key) : NULL;
+  if (error == NULL && has_key) {
+    error = calloc(1, sizeof(*error));
+    if (error != NULL && pthread_setspecific(key, error) != 0) {
+      free(error);
+      error = NULL;
+    }
+  }
+  return error;
+}
 
 static failure *find(uint64_t serial, const struct cpu_event *event, bool own) {
   for (uint32_t i = 0; i < atomic_load(&cpu_failures); i++)
@@ -103,9 +126,10 @@ static ze_result_t tell(uint64_t serial, const struct cpu_event *event) {
   }
   pthread_mutex_unlock(&lock);
   if (told == 0) return ZE_RESULT_SUCCESS;
-  size_t size = strlen(description);
-  if (told > 1)
-    snprintf(description + size, sizeof(description) - size, "; it is the first of %llu that failed",
+  thread_error *error = told > 1 ? own() : NULL;
+  size_t size = error != NULL ? strlen(error->description) : 0;
+  if (error != NULL)
+    snprintf(error->description + size, sizeof(error->description) - size, "; it is the first of %llu that failed",
              (unsigned long long)told);
   return cpu_knobs.lost ? ZE_RESULT_ERROR_DEVICE_LOST : ZE_RESULT_ERROR_UNKNOWN;
 }
@@ -144,15 +168,28 @@ void cpu_failure_end(uint64_t serial) {
 }
 
 void cpu_failure_describe(const char *text) {
-  if (*text == '\0') return;
-  snprintf(description, sizeof(description), "%s", text);
-  refused = ZE_RESULT_SUCCESS;
+  thread_error *error = *text != '\0' ? own() : NULL;
+  if (error == NULL) return;
+  snprintf(error->description, sizeof(error->description), "%s", text);
+  error->refused = ZE_RESULT_SUCCESS;
 }
 
 ze_result_t cpu_refuse(ze_result_t result, const char *why) {
-  snprintf(description, sizeof(description), "%s", why == NULL ? "" : why);
-  refused = result;
+  thread_error *error = own();
+  if (error == NULL) return result;
+  snprintf(error->description, sizeof(error->description), "%s", why == NULL ? "" : why);
+  error->refused = result;
   return result;
+}
+
+void cpu_failure_keep(const char *text) {
+  thread_error *error = own();
+  if (error != NULL) snprintf(error->launch, sizeof(error->launch), "%s", text);
+}
+
+const char *cpu_failure_kept(void) {
+  thread_error *error = own();
+  return error != NULL ? error->launch : "";
 }
 
 static const char *in_words(ze_result_t result) {
@@ -204,9 +241,12 @@ static const char *in_words(ze_result_t result) {
 }
 
 const char *cpu_failure_description(void) {
-  const char *words = refused == ZE_RESULT_SUCCESS ? "" : in_words(refused);
-  snprintf(answered, sizeof(answered), "%s%s%s", words, *words != 0 && *description != 0 ? ": " : "", description);
-  description[0] = 0;
-  refused = ZE_RESULT_SUCCESS;
-  return answered;
+  thread_error *error = own();
+  if (error == NULL) return "";
+  const char *words = error->refused == ZE_RESULT_SUCCESS ? "" : in_words(error->refused);
+  snprintf(error->answered, sizeof(error->answered), "%s%s%s", words,
+           *words != 0 && *error->description != 0 ? ": " : "", error->description);
+  error->description[0] = 0;
+  error->refused = ZE_RESULT_SUCCESS;
+  return error->answered;
 }

@@ -58,6 +58,10 @@ ze_result_t cpu_refuse(ze_result_t result, const char *why) __attribute__((cold)
 void cpu_failure_describe(const char *text);
 const char *cpu_failure_description(void);
 
+/* What a launch that this thread ran failed of, until the next one. */
+void cpu_failure_keep(const char *text);
+const char *cpu_failure_kept(void);
+
 /* Raised when a launch has failed where L0RT_CPU_FAULT=lost asks for lost devices, until one is reset. */
 extern cpu_latch cpu_failure_lost;
 
