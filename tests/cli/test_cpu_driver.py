@@ -228,6 +228,34 @@ for name in "sum", "prod", "max", "argmin", "mean", "std", "cumsum", "sort", "an
 print("agree")
 """
 
+PRODUCTS = """
+import dpnp
+rng = np.random.default_rng(1)
+for dtype, close in ("f4", 1e-4), ("f8", 1e-12), ("c8", 1e-4), ("c16", 1e-12):
+    x, y = ((rng.random((50, 50)) + np.eye(50)).astype(dtype) for _ in range(2))
+    on_device, other = (dpnp.asarray(array, sycl_queue=queue) for array in (x, y))
+    for name, got, expected in (
+        ("matrices", on_device @ other, x @ y),
+        ("a vector", on_device @ other[0], x @ y[0]),
+        ("vectors", dpnp.vdot(on_device[0], other[0]), np.vdot(x[0], y[0])),
+        ("solve", on_device @ dpnp.linalg.solve(on_device, other), y),
+        ("svd", dpnp.linalg.svd(on_device)[1], np.linalg.svd(x)[1]),
+    ):
+        scale = np.abs(expected).max()
+        np.testing.assert_allclose(dpnp.asnumpy(got), expected, close, close * scale * 50, err_msg=f"{name} {dtype}")
+print("agree")
+"""
+
+
+@pytest.mark.parametrize("adapter", [0, 1])
+def test_onemkl_computes_what_numpy_does(adapter):
+    """It finds an architecture for which it has SPIR-V, and gives its kernels small integers of 64 bits."""
+    skip_without("dpctl", "dpnp")
+    env = {**cpu_driver.environment(), "SYCL_UR_USE_LEVEL_ZERO_V2": adapter}
+    result = run_python(PRELUDE + PRODUCTS, env, timeout=300)
+    # oneMKL warns that there is no OpenCL.
+    assert (result.returncode, result.stdout.splitlines()[-1]) == (0, "agree"), result
+
 
 @pytest.mark.parametrize("chaos", [None, 1])
 @pytest.mark.parametrize("adapter", [0, 1])

@@ -192,10 +192,13 @@ static void entry_point(spirv_module *m, uint32_t at) {
 /* Modes that change no result here: hints, promises of the kernel, and what the engine does anyway. */
 static bool is_harmless(uint32_t mode) {
   static const uint16_t harmless[] = {
-      ModeContractionOff,     ModeDenormPreserve,
-      ModeSignedZeroPreserve, ModeRoundingRTE,       ModeMaxWorkgroupSizeINTEL,   ModeMaxWorkDimINTEL,
-      ModeNoGlobalOffset,     ModeNumSIMDItemsINTEL, ModeSchedulerTargetMhzINTEL, ModeStreamingInterfaceINTEL,
-      ModeRegisterMapINTEL,   ModeNamedBarriers,     ModeMaximumRegistersINTEL,   ModeNamedMaximumRegistersINTEL,
+      ModeContractionOff,          ModeDenormPreserve,
+      ModeSignedZeroPreserve,      ModeRoundingRTE,
+      ModeMaxWorkgroupSizeINTEL,   ModeMaxWorkDimINTEL,
+      ModeNoGlobalOffset,          ModeNumSIMDItemsINTEL,
+      ModeSchedulerTargetMhzINTEL, ModeStreamingInterfaceINTEL,
+      ModeRegisterMapINTEL,        ModeNamedBarriers,
+      ModeMaximumRegistersINTEL,   ModeNamedMaximumRegistersINTEL,
       ModeFloatingPointIEEE,
   };
   for (size_t i = 0; i < sizeof(harmless) / sizeof(harmless[0]); i++)
