@@ -268,7 +268,8 @@ static ze_result_t adds(uint32_t count, size_t from_bytes, size_t to_bytes, int 
 }
 
 static void a_long_argument(ze_result_t expected) {
-  ze_kernel_handle_t kernel = kernel_of(module_of("launch"), "add");
+  ze_module_handle_t module = module_of("launch");
+  ze_kernel_handle_t kernel = kernel_of(module, "add");
   ze_command_list_handle_t list = in_order_list();
   int *data = shared_memory(128);
   const uint64_t more = UINT64_C(5) << 32 | 7;
@@ -283,6 +284,8 @@ static void a_long_argument(ze_result_t expected) {
   OK(zeCommandListAppendLaunchKernel(list, kernel, &(ze_group_count_t){1, 1, 1}, NULL, 0, NULL));
   OK(zeCommandListHostSynchronize(list, FOREVER));
   for (int i = 0; i < 32; i++) CHECK(data[i] == (expected == ZE_RESULT_SUCCESS ? 7 : 0));
+  OK(zeKernelDestroy(kernel));
+  OK(zeModuleDestroy(module));
 }
 
 enum { PLACE = 1 << 16 }; /* of an allocation */
