@@ -55,13 +55,13 @@ def read(notes):
 def run(options, folder, paths, notes):
     """Run some files until each test has an outcome; a process that ends or hangs in a test is followed by another."""
     name = notes.stem
-    notes.touch()
     env = {**os.environ, **cpu_driver.environment(), "SUITE_NOTES": notes, "SUITE_PROGRAM": options.program}
     env["PYTHONPATH"] = HELPERS
     pytest = ["-m", "pytest", "-q", "-p", "suite_notes", "-p", "no:cacheprovider", "--tb=no", "--rootdir", folder]
     command = [options.python, *pytest, *paths]
     begin = time.monotonic()
     while True:
+        notes.touch()  # the silence of the process begins here
         before = notes.stat().st_size
         with notes.with_suffix(".log").open("ab") as log:
             child = subprocess.Popen(command, env=env, cwd=notes.parent, stdout=log, stderr=log, start_new_session=True)
