@@ -7,9 +7,9 @@ Replays of one graph run one after another, and are issued without a wait in bet
 The driver's own graph cannot be changed: with the first change of a node, lists take its place.
 
 A list must not be executed while its last execution may still run: Intel's driver writes the way back to the queue into
-the end of the list. So replays that are under way have sets of lists of their own. With ``MOST_SETS`` under way, one more
-waits for the first of them, and if that does not end soon, has one more set. The fences tell, and not the events that the lists signal: behind these, a queue is still
-in the list.
+the end of the list. So replays that are under way have sets of lists of their own. With ``MOST_SETS`` under way, one
+more waits for the first of them, and if that does not end soon, has one more set. The fences tell, and not the events
+that the lists signal: behind these, a queue is still in the list.
 
 A node that is changed makes lists stale. A replay takes a set that is idle, and has its stale lists changed, or
 recorded anew.

@@ -123,8 +123,8 @@ cdef bint enqueues(bytes binary) noexcept:
 
 cdef int check_enqueues(int index) except -1:
     if any(quirk.name == "fatal_enqueues" for quirk in mended_quirks(index)):
-        log = ("its kernels enqueue others (capability DeviceEnqueue), which Intel's compiler does not support, and may "
-               "end the process of; with trusted=True the driver gets it all the same")
+        log = ("its kernels enqueue others (capability DeviceEnqueue): Intel's compiler does not support that, and may "
+               "end the process; with trusted=True the driver gets the module all the same")
         raise ModuleBuildError(f"the module was not built: {log}", None, log)
     return 0
 

@@ -85,9 +85,9 @@ QUIRKS = (
         "raw_event_handles",
         "an event's handle for other processes is a descriptor's number, which means another file there",
         "events are not shared with other processes: UnsupportedError",
-        "Intel's driver before 26.18, by its source",
+        "Intel's driver before 26.18, by its source; on Alchemist and Ponte Vecchio also 26.27, run",
         ("event_ipc",),
-        lambda d: d.build < NEO_26_18,
+        lambda d: d.build < NEO_26_18 or d.architecture in ("alchemist", "ponte vecchio"),
     ),
     Quirk(
         "racing_maps",
@@ -153,9 +153,9 @@ QUIRKS = (
         "raw_memory_handles",
         "a handle of memory for other processes is a descriptor's number, which means another file there",
         "memory is not shared with other processes: UnsupportedError",
-        "Intel's driver before 25.18, by its source",
+        "Intel's driver before 25.18, by its source; on Alchemist and Ponte Vecchio also 26.27, run",
         ("memory_ipc",),
-        lambda d: d.build < NEO_25_18,
+        lambda d: d.build < NEO_25_18 or d.architecture in ("alchemist", "ponte vecchio"),
     ),
     Quirk(
         "early_graphs",

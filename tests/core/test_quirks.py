@@ -24,6 +24,7 @@ EVERY = ALWAYS | CACHES | {
     "unflushed_counters", "no_vm_bind", "untyped_mappings", "raw_event_handles", "outlasting_waits", "early_graphs",
     "fast_link", *OLDEST,
 }  # fmt: skip
+RAW = {"raw_event_handles", "raw_memory_handles"}  # of Alchemist and Ponte Vecchio, in every build
 BY_RULE = {"fast_link"}  # a property of the device, and no defect that could be planted
 
 
@@ -35,16 +36,16 @@ def names(device_id, build, kernel_driver, vendor_id=quirks.INTEL, switches=None
 @pytest.mark.parametrize(
     ("device_id", "build", "kernel_driver", "expected"),
     [
-        (ALCHEMIST, OLD, "i915", EVERY - ALWAYS - CACHES - OLDEST - {"outlasting_waits", "fast_link"}),
+        (ALCHEMIST, OLD, "i915", EVERY - ALWAYS - CACHES - {"unordered_lists", "outlasting_waits", "fast_link"}),
         (ALCHEMIST, 0, "i915", EVERY - ALWAYS - CACHES - {"fast_link", "unordered_lists"}),  # 1.6: lists are in order
         (BATTLEMAGE, 30872, "xe", CACHES | OLDEST | {"untyped_mappings", "raw_event_handles", "early_graphs"}),
-        (ALCHEMIST, NEW, "i915", {"no_vm_bind", "outlasting_waits"}),
-        (ALCHEMIST, NEW, "i915-prelim", {"outlasting_waits"}),
-        (ALCHEMIST, MIDDLE, "xe", {"unflushed_counters", "raw_event_handles", "early_graphs"}),
+        (ALCHEMIST, NEW, "i915", RAW | {"no_vm_bind", "outlasting_waits"}),
+        (ALCHEMIST, NEW, "i915-prelim", RAW | {"outlasting_waits"}),
+        (ALCHEMIST, MIDDLE, "xe", RAW | {"unflushed_counters", "early_graphs"}),
         (BATTLEMAGE, OLD, "xe", CACHES | {"untyped_mappings", "raw_event_handles", "early_graphs"}),
         (BATTLEMAGE, NEW, "xe", CACHES),
         (PANTHER_LAKE, NEW, "xe", CACHES),
-        (PONTE_VECCHIO, MIDDLE, "i915-prelim", {"raw_event_handles", "early_graphs", "fast_link"}),
+        (PONTE_VECCHIO, MIDDLE, "i915-prelim", RAW | {"early_graphs", "fast_link"}),
         (LUNAR_LAKE, MIDDLE, "xe", CACHES | {"unflushed_counters", "raw_event_handles", "early_graphs"}),
         (BATTLEMAGE, NEW, None, CACHES | {"no_vm_bind"}),  # unknown: the careful way
         (0x1234, NEW, "xe", CACHES),
@@ -68,7 +69,7 @@ def test_another_vendors_device_has_none():
 
 def test_the_setting_switches_rows_on_and_off():
     switches = {"no_vm_bind": False, "raw_event_handles": True}
-    assert names(ALCHEMIST, NEW, "i915", switches=switches) == ALWAYS | {"raw_event_handles", "outlasting_waits"}
+    assert names(ALCHEMIST, NEW, "i915", switches=switches) == ALWAYS | RAW | {"outlasting_waits"}
     assert names(0, 0, None, vendor_id=0, switches=switches) == {"raw_event_handles"}
 
 
@@ -96,6 +97,7 @@ def test_the_i915_with_vm_bind_is_told_by_its_files(tmp_path, files, expected):
     assert pci.kernel_driver(None, tmp_path) is None
 
 
+SHARING = ("event_ipc", "memory_ipc")
 PROGRAM = """
 import json
 import l0rt
@@ -143,16 +145,16 @@ def found_on(profile, **environment):
 @pytest.mark.parametrize(
     ("profile", "lacking"),
     [
-        ("arc-a770-i915", {"vmm", "graph_forks"}),
-        ("arc-a770-xe", {"graph_forks"}),
-        ("arc-a770-xe,neo-25.18", {"vmm", "cb_events", "event_ipc", "graph", "graph_forks", "copy_offload"}),
+        ("arc-a770-i915", {"vmm", "graph_forks", *SHARING}),
+        ("arc-a770-xe", {"graph_forks", *SHARING}),
+        ("arc-a770-xe,neo-25.18", {"vmm", "cb_events", *SHARING, "graph", "graph_forks", "copy_offload"}),
         ("arc-b580,neo-25.18", {"vmm", "event_ipc", "graph", "graph_forks", "copy_offload"}),
         ("arc-b580,neo-0", {"vmm", "event_ipc", "memory_ipc", "graph", "graph_forks", "copy_offload"}),
         (
             "arc-b580,neo-24.35",
             {"inorder", "vmm", "cb_events", "event_ipc", "memory_ipc", "graph", "graph_forks", "copy_offload"},
         ),
-        ("pvc", {"graph_forks"}),
+        ("pvc", {"graph_forks", *SHARING}),
         ("lunar-lake,neo-25.18", {"vmm", "cb_events", "event_ipc", "graph", "graph_forks", "copy_offload"}),
         ("meteor-lake", {"vmm", "graph_forks"}),
     ],

@@ -336,10 +336,38 @@ static void listed_symbols(void) {
 }
 
 /* SPIR-V with one kernel, which does nothing, and with the capability to enqueue others. */
-static const uint32_t ENQUEUES[] = {
-    0x07230203, 0x00010000, 0, 5, 0, 2 << 16 | 17, 4 /* Addresses */, 2 << 16 | 17, 6 /* Kernel */, 2 << 16 | 17, 19,
-    3 << 16 | 14, 2, 2, 4 << 16 | 15, 6, 3, 'k', 2 << 16 | 19, 1, 3 << 16 | 33, 2, 1, 5 << 16 | 54, 1, 3, 0, 2,
-    2 << 16 | 248, 4, 1 << 16 | 253, 1 << 16 | 56};
+static const uint32_t ENQUEUES[] = {0x07230203,
+                                    0x00010000,
+                                    0,
+                                    5,
+                                    0,
+                                    2 << 16 | 17,
+                                    4 /* Addresses */,
+                                    2 << 16 | 17,
+                                    6 /* Kernel */,
+                                    2 << 16 | 17,
+                                    19,
+                                    3 << 16 | 14,
+                                    2,
+                                    2,
+                                    4 << 16 | 15,
+                                    6,
+                                    3,
+                                    'k',
+                                    2 << 16 | 19,
+                                    1,
+                                    3 << 16 | 33,
+                                    2,
+                                    1,
+                                    5 << 16 | 54,
+                                    1,
+                                    3,
+                                    0,
+                                    2,
+                                    2 << 16 | 248,
+                                    4,
+                                    1 << 16 | 253,
+                                    1 << 16 | 56};
 
 static void fatal_enqueues(void) {
   begin();

@@ -28,14 +28,16 @@ static bool is_before_25_31(const cpu_device_profile *device, uint32_t build) {
   return build < CPU_NEO_25_31;
 }
 
-static bool is_before_26_18(const cpu_device_profile *device, uint32_t build) {
-  (void)device;
-  return build < CPU_NEO_26_18;
+static bool shares_numbers(const cpu_device_profile *device) {
+  return is_named(device->architecture, "alchemist") || is_named(device->architecture, "ponte vecchio");
 }
 
-static bool is_before_25_18(const cpu_device_profile *device, uint32_t build) {
-  (void)device;
-  return build < CPU_NEO_25_18;
+static bool has_raw_events(const cpu_device_profile *device, uint32_t build) {
+  return build < CPU_NEO_26_18 || shares_numbers(device);
+}
+
+static bool has_raw_memory(const cpu_device_profile *device, uint32_t build) {
+  return build < CPU_NEO_25_18 || shares_numbers(device);
 }
 
 /* Without a number the version of the API tells, and profiles without one have 1.6. */
@@ -72,14 +74,14 @@ static const struct {
     {"unflushed_counters", CPU_QUIRK_UNFLUSHED_COUNTERS, is_unflushed},
     {"no_vm_bind", CPU_QUIRK_NO_VM_BIND, has_no_vm_bind},
     {"untyped_mappings", CPU_QUIRK_UNTYPED_MAPPINGS, is_before_25_31},
-    {"raw_event_handles", CPU_QUIRK_RAW_EVENT_HANDLES, is_before_26_18},
+    {"raw_event_handles", CPU_QUIRK_RAW_EVENT_HANDLES, has_raw_events},
     {"racing_maps", CPU_QUIRK_RACING_MAPS, always},
     {"racing_queries", CPU_QUIRK_RACING_QUERIES, always},
     {"outlasting_waits", CPU_QUIRK_OUTLASTING_WAITS, outlasts},
     {"single_device_imports", CPU_QUIRK_SINGLE_DEVICE_IMPORTS, always},
     {"peer_counters", CPU_QUIRK_PEER_COUNTERS, always},
     {"unordered_lists", CPU_QUIRK_UNORDERED_LISTS, is_unordered},
-    {"raw_memory_handles", CPU_QUIRK_RAW_MEMORY_HANDLES, is_before_25_18},
+    {"raw_memory_handles", CPU_QUIRK_RAW_MEMORY_HANDLES, has_raw_memory},
     {"early_graphs", CPU_QUIRK_EARLY_GRAPHS, never},
     {"unjoined_captures", CPU_QUIRK_UNJOINED_CAPTURES, always},
     {"cached_imports", CPU_QUIRK_CACHED_IMPORTS, caches},
