@@ -307,7 +307,7 @@ class Driver:
         self.do("zeModuleGetKernelNames", made.value, ctypes.byref(count), None)
         names = (ctypes.c_char_p * count.value)()
         self.do("zeModuleGetKernelNames", made.value, ctypes.byref(count), names)
-        return [name.decode() for name in names]
+        return [(name or b"").decode() for name in names]
 
     def clocks(self):
         """Return the host's nanoseconds and the device's ticks of one moment."""
