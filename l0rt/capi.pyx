@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# Long: one function of the table after another, each a few lines; a call of another library would cost each of them.
 """The C API: the functions of the runtime for Cython, C and C++, without the GIL."""
 
 import os

@@ -34,7 +34,7 @@ MODULES = (
     "accelerator", "xpu", "memory", "interface", "config", "errors", "philox", "kernels", "bench", "profiler", "logs",
     "sanitizer", "debug", "telemetry", "ipc",
 )  # fmt: skip
-INTEROP = ("dask", "dpctl", "mpi", "ray", "tinygrad/__init__", "torch", "torch_memory", "worker")  # read as text
+INTEROP = ("dask", "dpctl", "mpi", "ray", "tinygrad/__init__", "torch", "torch_device/__init__", "torch_memory", "worker")  # read as text
 
 # What can have no docstring of its own.
 FIELDS = {
