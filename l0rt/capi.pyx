@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# Long: one function of the table after another, each a few lines; a call of another library would cost each of them.
 """The C API: the functions of the runtime for Cython, C and C++, without the GIL."""
 
 import os
@@ -44,7 +45,15 @@ from l0rt.runtime.alloc.types cimport (
 )
 from l0rt.runtime.current.failure cimport attach, fail_with, failure_last, note_failure
 from l0rt.runtime.current.generator cimport Generator
-from l0rt.runtime.current.thread cimport current_device, current_stream, exchange_device, exchange_stream, restore, thread_peek
+from l0rt.runtime.current.thread cimport (
+    current_device,
+    current_stream,
+    exchange_device,
+    exchange_stream,
+    restore,
+    thread_peek,
+)
+from l0rt.runtime.lazy cimport LazyInit
 from l0rt.runtime.memory.active_pool cimport arena_asked
 from l0rt.runtime.memory.device cimport malloc_slow, raise_status
 from l0rt.runtime.memory.operations cimport knows_streams, l0rt_extent, shared_find
@@ -55,10 +64,8 @@ from l0rt.runtime.streams.guard_impl cimport L0RT_EVENT_TIMING, l0rt_guard_impl
 from l0rt.runtime.streams.naming cimport guard_impl_of
 from l0rt.runtime.streams.queue cimport queue_share, queue_synchronize, queue_wait_queue
 from l0rt.runtime.streams.stream_pool cimport device_synchronize, pool_stream
-from l0rt.runtime.lazy cimport LazyInit
 from l0rt.runtime.streams.types cimport l0rt_device, l0rt_stream as stream_t
 
-from l0rt._base.interrupts import belongs_to_main_thread, raise_later
 from l0rt.graphs.graph import MODES, Graph, begin_with
 from l0rt.graphs.pool import pool_named
 from l0rt.launch.spirv import Spirv
@@ -578,6 +585,7 @@ cdef inline int launch(
 
 
 # The functions of the guard table note a failure themselves, as those of this table do.
+
 
 cdef int l0rt_stream_query(l0rt_stream* stream) except -1 nogil:
     if stream == NULL:

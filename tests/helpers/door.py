@@ -10,7 +10,8 @@ import l0rt
 import l0rt.capi
 
 PTR = ctypes.c_void_p
-KINDS = {"int": ctypes.c_int, "size_t": ctypes.c_size_t, "unsigned": ctypes.c_uint, "uint32_t": ctypes.c_uint32}
+KINDS = {"int": ctypes.c_int, "size_t": ctypes.c_size_t, "unsigned": ctypes.c_uint, "uint32_t": ctypes.c_uint32,
+         "int64_t": ctypes.c_int64, "uint64_t": ctypes.c_uint64}  # fmt: skip
 FUNCTION = re.compile(r"^  ([\w ]+?) ?(\*?)\(\*(\w+)\)\(([^)]*)\);", re.MULTILINE)
 FLAT_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 

@@ -22,16 +22,21 @@ TYPES = (b"xpu", b"cpu", b"", b"\xff", b"no such type", None)
 OPTIONS = (b"", b"-odd", b"\xff" * 100)
 MADE = {
     "host_malloc": "pinned", "pool_create": "pools", "pool_enter": "scopes", "graph_create": "graphs",
-    "module_create": "modules",
+    "module_create": "modules", "graph_create_with": "graphs", "graph_pool": "pools", "pool_find": "pools",
+    "generator_create": "generators", "generator_default": "generators",
 }  # fmt: skip
 ENDED = {
     "event_destroy", "destroy_event", "host_free", "pool_release", "pool_leave", "graph_release", "module_release",
+    "generator_release",
 }  # fmt: skip
 # What nobody would own if an interrupt came between the function's end and the next line.
 OWNING = {*MADE, *ENDED, "malloc", "event_record", "record", "record_event"}
 # Calls that succeed one after another, with what was made last.
 RECIPES = (
     (None, ("exchange_stream", "malloc", "graph_create", "graph_begin", "memset_async", "graph_end", "graph_replay")),
+    (None, ("exchange_stream", "malloc", "pool_create", "graph_create_with", "graph_begin_with", "memset_async",
+            "graph_end", "graph_instantiate", "graph_dump", "graph_pool", "graph_reset")),
+    (None, ("generator_create", "graph_create", "graph_register_generator", "generator_place", "generator_draw")),
     (None, ("event_record", "event_record", "device_synchronize", "event_elapsed_time", "stream_wait_event")),
     (None, ("module_create", "kernel_get", "launch", "launch_with_offset", "module_release")),
     ("xpu", ("record_event", "record_event", "synchronize_event", "elapsed_time")),
@@ -39,7 +44,11 @@ RECIPES = (
 )
 FAILS = {"door.cpu.stream_native_handle"}  # always: the host's stream has none
 LATE = 1500  # calls after which few functions are left of which no call has succeeded
-KINDS = ("events", "cpu events", "pinned", "pools", "scopes", "graphs", "modules")
+KINDS = ("events", "cpu events", "pinned", "pools", "scopes", "graphs", "modules", "generators")
+
+
+def words(count):
+    return (ctypes.c_uint64 * count)()
 
 
 class Call:
@@ -168,6 +177,19 @@ class Call:
         ptr, size = self.memory()
         return ptr, 7, size, self.stream()
 
+    def heap(self):
+        return self.odd(self.rng.choice((0, 1)), 2, -1)
+
+    def pattern(self):
+        ptr, size = self.memory()
+        return ptr, self.odd(words(2), None), self.odd(1, 0, 3, 16, HUGE[-1]), size, self.stream()
+
+    def pool_name(self):
+        name, pool = words(2), self.some("pools")
+        with contextlib.suppress(Failed):
+            self.walk.door.pool_id(pool, name)
+        return (self.odd(name, None, words(2)),)
+
     def copy(self):
         ptr, size = self.memory()
         return ptr, ptr, size, self.stream()
@@ -197,6 +219,25 @@ class Call:
             "pointer_query": lambda: (self.address(), self.place(PointerInfo())), "graph_create": tuple,
             "graph_begin": lambda: (g(),), "graph_end": lambda: (g(),), "graph_replay": lambda: (g(),),
             "graph_release": lambda: (self.ended("graphs"),),
+            "is_open": tuple, "count_devices": tuple, "exchange_device_stream": lambda: (s(),),
+            "fill_async": self.pattern, "memory_allocated": lambda: (d(),),
+            "memory_stats": lambda: (d(), self.heap(), self.place(words(124)), self.rng.choice((0, 8, 992))),
+            "memory_info": lambda: (d(), self.place(), self.place()),
+            "memory_reset_stats": lambda: (d(), self.heap(), self.odd(self.rng.randrange(4), 4, -1)),
+            "memory_empty_cache": lambda: (self.heap(),), "memory_set_limit": lambda: (d(), HUGE[-1]),
+            "pool_id": lambda: (self.some("pools"), self.place(words(2))), "pool_find": self.pool_name,
+            "graph_create_with": lambda: (1 if self.follows else self.odd(0, 1, 2),),
+            "graph_begin_with": lambda: (g(), self.some("pools"), self.odd(None, b"relaxed", b"odd", b"\xff")),
+            "graph_instantiate": lambda: (g(),), "graph_reset": lambda: (g(),), "graph_pool": lambda: (g(),),
+            "graph_dump": lambda: (g(), self.odd(b"/dev/null", None, b"/no/such/folder")),
+            "graph_register_generator": lambda: (g(), self.some("generators")),
+            "generator_create": lambda: (d(),), "generator_default": lambda: (d(),),
+            "generator_release": lambda: (self.ended("generators"),),
+            "generator_get": lambda: (self.some("generators"), self.place(), self.place()),
+            "generator_set": lambda: (self.some("generators"), 7, self.odd(8, 3, HUGE[-1])),
+            "generator_draw": lambda: (self.some("generators"), self.odd(4, *HUGE), self.place(), self.place()),
+            "generator_place": lambda: (
+                self.some("generators"), self.odd(4, *HUGE), self.place(), self.place(), self.place()),
         }  # fmt: skip
 
     def of_guards(self, type):
@@ -299,7 +340,7 @@ class HostileDoor:
                 self.door.graph_end(graph)
         self.guards["xpu"].unchecked_set_device(0)
         ends = {"graphs": "graph_release", "events": "event_destroy", "modules": "module_release",
-                "pinned": "host_free", "pools": "pool_release"}  # fmt: skip
+                "pinned": "host_free", "pools": "pool_release", "generators": "generator_release"}  # fmt: skip
         for kind, name in ends.items():
             while self.held[kind]:
                 getattr(self.door, name)(self.held[kind].pop())

@@ -11,7 +11,7 @@ import l0rt
 import l0rt.accelerator
 import l0rt.runtime.current.stream
 
-PARTNERS = {"dask", "dpctl", "mpi", "ray", "tinygrad", "torch", "torch_memory"}  # need other packages
+PARTNERS = {"dask", "dpctl", "mpi", "ray", "tinygrad", "torch", "torch_device", "torch_memory"}  # need other packages
 INNER = {"bench", "config", "memory", "profiler", "telemetry"}  # packages whose modules are their own affair
 # Not called, or not with every value; each with its reason.
 EXCLUDED = {

@@ -364,10 +364,10 @@ def build(folder):
 
 @pytest.fixture(scope="module")
 def cache():
-    """A cache with the compiled extension."""
+    """A cache with the compiled extension: TESTS_TORCH_CACHE names one that is there."""
     if "L0RT_TEST_TORCH" not in os.environ:
         pytest.skip("needs torch: set L0RT_TEST_TORCH=1 where pip has installed it")
-    return os.environ.get("L0RT_TEST_TORCH_CACHE") or shared("torch_device", build)
+    return os.environ.get("TESTS_TORCH_CACHE") or shared("torch_device", build)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -9,8 +9,8 @@
 
 #include "base/clock.h"
 #include "base/futex.h"
+#include "base/knobs.h"
 #include "simulate/profile.h"
-#include "simulate/quirk.h"
 
 enum { SPUN = 50 }; /* microseconds: sleeping takes longer than it is asked to by about as much */
 

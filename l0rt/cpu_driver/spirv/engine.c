@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* engine.c: the engine for programs that open this library and use no Level Zero. */
-#include "spirv.h"
+#include "spirv/spirv.h"
 
 /* The library hides its functions, so that they do not take the place of another library's. */
 __attribute__((visibility("default"))) const spirv_engine l0rt_cpu_engine = {

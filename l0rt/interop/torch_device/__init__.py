@@ -12,6 +12,7 @@ try:
 except ImportError as error:
     raise ImportError("l0rt.interop.torch_device needs torch: pip install 'l0rt[torch]'") from error
 
+from l0rt._base.paths import read_file
 from l0rt.interop.torch_device import build
 
 _extension = build.load()
@@ -47,8 +48,7 @@ def forget_fallbacks():
 
 
 def _register():
-    with open(os.path.join(os.path.dirname(__file__), "kernels.spv"), "rb") as code:
-        _extension.set_kernels(code.read())
+    _extension.set_kernels(read_file(os.path.join(build.HERE, "kernels.spv"), build.MOST))
     torch.utils.rename_privateuse1_backend(NAME)
     torch._register_device_module(NAME, module)
     torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)

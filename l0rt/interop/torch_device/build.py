@@ -12,13 +12,15 @@ from glob import glob
 
 import torch
 
-import l0rt
+from l0rt._base.paths import read_file
 from l0rt.kernels import cache
 
 __all__: list[str] = []
 
 NAME = "l0rt_torch_device"
 HERE = os.path.dirname(os.path.abspath(__file__))
+INCLUDE = sys.modules["l0rt"].get_include()  # the package above, whose import has begun this one
+MOST = 1 << 24  # bytes of a source
 FLAGS = ["-O2", "-g0", "-std=c++20", "-fvisibility=hidden"]
 
 
@@ -29,11 +31,8 @@ def sources():
 
 def folder():
     """Return the folder of the compiled extension."""
-    texts = []
-    headers = [*glob(os.path.join(HERE, "*.h")), *glob(os.path.join(l0rt.get_include(), "l0rt", "*.h"))]
-    for path in [*sources(), *sorted(headers)]:
-        with open(path, encoding="utf-8") as file:
-            texts.append(file.read())
+    headers = [*glob(os.path.join(HERE, "*.h")), *glob(os.path.join(INCLUDE, "l0rt", "*.h"))]
+    texts = [read_file(path, MOST) for path in [*sources(), *sorted(headers)]]
     key = cache.digest(sys.version, torch.__version__, *FLAGS, *texts)
     return os.path.join(cache.path(), "torch_device", key)
 
@@ -71,7 +70,7 @@ def compile_into(place):
             NAME,
             sources(),
             extra_cflags=FLAGS,
-            extra_include_paths=[l0rt.get_include()],
+            extra_include_paths=[INCLUDE],
             build_directory=place,
             is_python_module=False,
             is_standalone=False,

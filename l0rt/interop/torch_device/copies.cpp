@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 // copies.cpp: copies between tensors of any devices, strides and types.
 #include "copies.h"
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 // copies.h: copies between tensors of any devices, strides and types.
 #pragma once
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 // device.h: l0rt's C API as torch's registrations use it. A StreamId is the stream's address; the default stream is 0.
 #pragma once
 

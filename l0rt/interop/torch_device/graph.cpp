@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 // graph.cpp: torch.accelerator.Graph over l0rt's graphs.
 #include <ATen/core/GraphImplInterface.h>
 

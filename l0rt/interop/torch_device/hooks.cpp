@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 // hooks.cpp: what torch asks of the device type as a whole, and its generators.
 #include <ATen/core/CachingHostAllocator.h>
 #include <ATen/core/Generator.h>

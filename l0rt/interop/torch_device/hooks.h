@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 // hooks.h: the registration of the device type's hooks, and storages that grow.
 #pragma once
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 // module.cpp: the extension module, and failures as C++ exceptions.
 #include <ATen/Context.h>
 #include <c10/util/Exception.h>

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 // operators.cpp: torch's operators by l0rt's kernels, for fp32. torch derives the other overloads of an operator from
 // its out variant. What a kernel does not serve goes to the CPU.
 #include <ATen/TensorIterator.h>

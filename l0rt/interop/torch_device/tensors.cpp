@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 // tensors.cpp: tensors and storages of the device, views of them, and copies with any strides and types.
 #include "tensors.h"
 

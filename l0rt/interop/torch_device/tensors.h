@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 // tensors.h: launches of l0rt's own kernels for torch's operators, and the fallback to the CPU.
 #pragma once
 

@@ -37,7 +37,7 @@ cdef extern from *:
     static int l0rt_attach_start(void) { return pthread_key_create(&l0rt_attached, l0rt_detach); }
 
     static int l0rt_attach(void) {
-      if (PyGILState_GetThisThreadState() != NULL || l0rt_finalizing()) return 0;
+      if (PyGILState_GetThisThreadState() != NULL || !Py_IsInitialized() || l0rt_finalizing()) return 0;
       PyGILState_Ensure();
       pthread_setspecific(l0rt_attached, PyEval_SaveThread());
       return 1;
