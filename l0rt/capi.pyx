@@ -127,7 +127,7 @@ cdef extern from "l0rt/l0rt.h" nogil:
         void* count_devices
         void* exchange_device_stream
         void* fill_async
-        void* memory_stats
+        void* get_memory_stats
         void* memory_allocated
         void* memory_info
         void* memory_reset_stats
@@ -1062,7 +1062,7 @@ _api.is_open = <void*>l0rt_is_open
 _api.count_devices = <void*>l0rt_count_devices
 _api.exchange_device_stream = <void*>l0rt_exchange_device_stream
 _api.fill_async = <void*>l0rt_fill_async
-_api.memory_stats = <void*>l0rt_get_memory_stats
+_api.get_memory_stats = <void*>l0rt_get_memory_stats
 _api.memory_allocated = <void*>l0rt_memory_allocated
 _api.memory_info = <void*>l0rt_memory_info
 _api.memory_reset_stats = <void*>l0rt_memory_reset_stats

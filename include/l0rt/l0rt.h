@@ -94,7 +94,7 @@ typedef struct l0rt_stat_pools {
   l0rt_stat_values large_pool;
 } l0rt_stat_pools;
 
-/* What memory_stats() returns. A newer l0rt only appends fields. */
+/* What get_memory_stats() returns. A newer l0rt only appends fields. */
 typedef struct l0rt_memory_stats {
   l0rt_stat_pools allocation;
   l0rt_stat_pools segment;
@@ -279,7 +279,7 @@ typedef struct l0rt_api {
   /* Writes the statistics of the memory of `device` to `*stats`; -1 is the current device. `kind` is L0RT_MEMORY_DEVICE
    * or L0RT_MEMORY_HOST, the pinned memory of the device's context. `size` is sizeof(l0rt_memory_stats). Before the
    * first allocation all are 0. Returns 0. */
-  int (*memory_stats)(int device, int kind, l0rt_memory_stats *stats, size_t size);
+  int (*get_memory_stats)(int device, int kind, l0rt_memory_stats *stats, size_t size);
   /* Returns the bytes of all allocated blocks of `device`; -1 is the current device. */
   int64_t (*memory_allocated)(int device);
   /* Writes how many bytes of the memory of `device` are free, and how many it has; -1 is the current device. Returns

@@ -108,10 +108,10 @@ typedef struct {
   uint32_t repaired;
 } zes_device_state_t;
 
-typedef enum { /* 1.7 */
-               ZES_RESET_TYPE_WARM = 0,
-               ZES_RESET_TYPE_COLD = 1,
-               ZES_RESET_TYPE_FLR = 2,
+typedef enum {
+  ZES_RESET_TYPE_WARM = 0, /* 1.7 */
+  ZES_RESET_TYPE_COLD = 1, /* 1.7 */
+  ZES_RESET_TYPE_FLR = 2,  /* 1.7 */
 } zes_reset_type_t;
 
 typedef struct { /* 1.7 */

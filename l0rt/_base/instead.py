@@ -36,7 +36,6 @@ _INSTEAD: dict[str, dict[str, str]] = {
         "set_device": _DEVICE,
         "current_device": "l0rt.accelerator.current_device_index()",
         "device": "with l0rt.accelerator.device_index(index):",
-        "mem_get_info": "l0rt.accelerator.get_memory_info()",
         "CUDAGraph": "l0rt.accelerator.Graph",
     },
     "l0rt.Buffer": {
@@ -71,5 +70,7 @@ class Elsewhere:
     def __init__(self, place: str, name: str):
         self.place, self.name = place, name
 
-    def __get__(self, instance: object, owner: type | None = None) -> NoReturn:
+    def __get__(self, instance: object, owner: type | None = None) -> Elsewhere:
+        if instance is None:
+            return self
         raise missing(self.place, self.name)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from l0rt._base.instead import of_accelerator as __getattr__  # noqa: F401
 from l0rt.accelerator import graphs, memory, random  # noqa: F401 - graphs has torch's name
 from l0rt.accelerator._api import (
     current_device_index,
@@ -84,6 +83,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from l0rt.runtime.streams.naming import _Device
+else:
+    from l0rt._base.instead import of_accelerator as __getattr__  # noqa: F401
 
 __all__ = [
     "DeviceGuard",

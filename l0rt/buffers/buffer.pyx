@@ -38,7 +38,7 @@ import gc
 import pickle
 import sys
 import threading
-from weakref import WeakKeyDictionary, ref
+from weakref import ref
 
 from l0rt import philox
 from l0rt._base import lazynumpy as np
@@ -50,7 +50,6 @@ from l0rt.runtime.memory.importedpool import ImportedPool
 from l0rt.runtime.streams.devices import context_owner, lazy
 
 KINDS = ("device", "host", "shared")
-arrays = WeakKeyDictionary()    # a Buffer -> dtype and shape of the NumPy array that it was made of
 
 
 @cython.freelist(256)
@@ -501,16 +500,15 @@ cdef class Buffer:
     def __releasebuffer__(self, Py_buffer* view):
         Buffer_unhold(self)
 
-    def numpy(self, dtype=None, shape=None, *, stream=None):
+    def numpy(self, dtype="uint8", shape=None, *, stream=None):
         """Copy the buffer into a new NumPy array, in the order of ``stream``, and return the array.
 
         Parameters
         ----------
         dtype : str or NumPy dtype, optional
-            The element type. None is that of the array of which `l0rt.from_numpy` made the buffer, else bytes.
+            The element type.
         shape : int or tuple of int, optional
-            The shape, where one -1 stands for what follows from the size. None is one dimension; without ``dtype`` too
-            it is the shape of that array.
+            The shape, where one -1 stands for what follows from the size. None is one dimension.
         stream : optional, optional
             As in `copy_from`.
 
@@ -523,9 +521,6 @@ cdef class Buffer:
         ValueError
             The buffer was freed, or its size does not fit ``dtype`` and ``shape``.
         """
-        if dtype is None:
-            dtype, own = arrays.get(self, ("uint8", None))
-            shape = own if shape is None else shape
         return self.copy_to(array_of(self.nbytes, dtype, shape), stream=stream)
 
     def __array__(self, dtype=None, copy=None):

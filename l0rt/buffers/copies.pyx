@@ -35,7 +35,6 @@ from l0rt.ze.api cimport ZE_MEMORY_TYPE_DEVICE, ZE_MEMORY_TYPE_HOST, ZE_MEMORY_T
 
 from l0rt._base import lazynumpy as np
 from l0rt.errors import InvalidArgumentError
-from l0rt.buffers.buffer import arrays
 from l0rt.buffers.empty import empty
 from l0rt.runtime.streams.devices import lazy
 
@@ -408,7 +407,7 @@ def from_numpy(array, *, kind="device", device=None, stream=None):
     Returns
     -------
     Buffer
-        It has ``array.nbytes`` bytes. ``numpy()`` without arguments returns an array like ``array``.
+        It has ``array.nbytes`` bytes.
 
     Raises
     ------
@@ -426,9 +425,7 @@ def from_numpy(array, *, kind="device", device=None, stream=None):
     if np.ndarray.dtype.__get__(array).hasobject:
         raise TypeError("from_numpy() takes an array of numbers, not of objects")
     plain = np.ascontiguousarray(array)
-    made = empty(plain.nbytes, kind=kind, device=device, stream=stream).copy_from(plain, stream=stream)
-    arrays[made] = plain.dtype, np.ndarray.shape.__get__(array)
-    return made
+    return empty(plain.nbytes, kind=kind, device=device, stream=stream).copy_from(plain, stream=stream)
 
 
 def from_dlpack(array, /, *, device=None, copy=None):

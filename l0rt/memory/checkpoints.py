@@ -7,6 +7,8 @@ from l0rt.buffers.empty import restore
 from l0rt.errors import InvalidArgumentError
 from l0rt.runtime.memory.pools import MemPool, index_or_current, keep_addresses, pool_of
 from l0rt.runtime.memory.trace import segments
+from l0rt.runtime.streams.devices import lazy
+from l0rt.runtime.streams.naming import device as device_name
 
 
 class PoolCheckpoint:
@@ -37,8 +39,8 @@ class PoolCheckpoint:
 
     @property
     def device(self):
-        """The index of the device."""
-        return self._device
+        """The device."""
+        return device_name(lazy.device_type, self._device)
 
     @property
     def pool_id(self):
@@ -122,11 +124,11 @@ def set_checkpoint_pool_state(device, state, stale=()):
     """
     if not isinstance(state, PoolCheckpoint):
         raise TypeError(f"state must be what get_checkpoint_state() returned, not {type(state).__name__}")
-    if index_or_current(device) != state.device:
-        raise InvalidArgumentError(f"the checkpoint is of device {state.device}, not of {device}")
-    wanted, live = state._live, _live(state._pool, state.device)
+    if index_or_current(device) != state._device:
+        raise InvalidArgumentError(f"the checkpoint is of device {state._device}, not of {device}")
+    wanted, live = state._live, _live(state._pool, state._device)
     buffers, addresses = {}, set()
-    for item in stale:
+    for item in _items(stale, "stale", "Buffers and addresses"):
         address = item.ptr if isinstance(item, Buffer) else address_of(item)
         if address not in live:
             raise InvalidArgumentError(f"stale has {address:#x}, where nothing is allocated in pool {state.pool_id}")
@@ -143,7 +145,7 @@ def set_checkpoint_pool_state(device, state, stale=()):
             "Any stale tensors which are being manually freed must be passed to set checkpoint: "
             f"{', '.join(map(hex, sorted(unknown)[:8]))} of {len(unknown)} are not in stale")
     places = [(address, *wanted[address]) for address in sorted(wanted.keys() - kept)]
-    return restore(state._record, state.device, [*buffers.values(), *addresses], places)
+    return restore(state._record, state._device, [*buffers.values(), *addresses], places)
 
 
 def check_pool_live_allocations(device, pool_id, expected_live_allocations):
@@ -173,8 +175,16 @@ def check_pool_live_allocations(device, pool_id, expected_live_allocations):
     -----
     torch's counterpart is ``torch._C._cuda_checkPoolLiveAllocations``.
     """
-    expected = {address_of(address) for address in expected_live_allocations}
+    items = _items(expected_live_allocations, "expected_live_allocations", "addresses")
+    expected = {address_of(address) for address in items}
     return _live(_pool(pool_id), index_or_current(device)).keys() == expected
+
+
+def _items(values, name, kind):
+    try:
+        return list(values)
+    except TypeError:
+        raise TypeError(f"{name} must be an iterable of {kind}, not {type(values).__name__}") from None
 
 
 def _pool(pool_id):

@@ -25,12 +25,14 @@ GIVEN = {
     "sample_args": lambda: (l0rt.empty(64, device="xpu:0"),),
     "name": lambda: "part", "metadata": lambda: "",
     "upstream": lambda: None, "callback": lambda: lambda nbytes: False, "log": io.StringIO,
+    "pool_id": memory.MemPool, "state": lambda: memory.get_checkpoint_state(0, memory.MemPool()),
+    "expected_live_allocations": list,
     "alloc": lambda: lambda size, device, stream: 0, "free": lambda: lambda ptr, size, device, stream: None,
 }  # fmt: skip
-# Nobody makes a registration; an allocator can be put in place of l0rt's only before the first allocation, and a
-# context before the first use; settings; a file is written, and recording goes on.
+# Nobody makes a registration or a checkpoint; an allocator can be put in place of l0rt's only before the first
+# allocation, and a context before the first use; settings; a file is written, and recording goes on.
 NEED_MORE = {
-    "Adaptor", "LimitingAdaptor", "Registration", "adopt_context", "caching_allocator_enable",
+    "Adaptor", "LimitingAdaptor", "PoolCheckpoint", "Registration", "adopt_context", "caching_allocator_enable",
     "change_current_allocator", "dump_history", "dump_snapshot", "enable_leak_report", "enable_oom_snapshot",
     "pop_stats_scope",
     "push_stats_scope",

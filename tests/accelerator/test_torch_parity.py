@@ -11,9 +11,9 @@ import l0rt.accelerator
 import l0rt.interface
 import l0rt.xpu
 import pytest
-from helpers.reference import bare
 
 from helpers.process import run_python
+from helpers.signature import bare
 from helpers.source import ROOT
 
 TORCH = "2.13.0"

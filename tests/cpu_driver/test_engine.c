@@ -51,5 +51,6 @@ int main(void) {
   places[2] += 4 * ITEMS; /* behind the memory */
   CHECK(!engine->run(&launch, &result) && result.status == SPIRV_BAD_ACCESS && strstr(result.text, "add") != NULL);
   engine->program_release(program);
+  puts("engine: ok");
   return 0;
 }

@@ -221,7 +221,7 @@ class Call:
             "graph_release": lambda: (self.ended("graphs"),),
             "is_open": tuple, "count_devices": tuple, "exchange_device_stream": lambda: (s(),),
             "fill_async": self.pattern, "memory_allocated": lambda: (d(),),
-            "memory_stats": lambda: (d(), self.heap(), self.place(words(124)), self.rng.choice((0, 8, 992))),
+            "get_memory_stats": lambda: (d(), self.heap(), self.place(words(124)), self.rng.choice((0, 8, 992))),
             "memory_info": lambda: (d(), self.place(), self.place()),
             "memory_reset_stats": lambda: (d(), self.heap(), self.odd(self.rng.randrange(4), 4, -1)),
             "memory_empty_cache": lambda: (self.heap(),), "memory_set_limit": lambda: (d(), HUGE[-1]),

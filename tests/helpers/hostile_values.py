@@ -122,7 +122,7 @@ class Values:
             "function": self.function, "callback": self.function, "observer": self.function, "report": self.function,
             "on_oom": lambda: self.rng.choice((None, self.function())), "allocator": self.allocator,
             "alloc": lambda: self.host().alloc, "free": lambda: self.host().free, "pool": lambda: self.of("MemPool"),
-            "mempool_id": self.mempool_id, "generator": lambda: self.rng.choice((None, self.of("Generator"))),
+            "mempool_id": self.mempool_id, "pool_id": self.mempool_id, "generator": lambda: self.rng.choice((None, self.of("Generator"))),
             "ptr": self.pointer, "mem_ptr": self.pointer, "seed": self.whole, "offset": self.whole, "low": self.whole,
             "high": self.whole, "priority": lambda: self.rng.choice((-1, 0, 1, 5)), "mean": self.real,
             "std": self.real, "timeout": lambda: self.rng.choice((None, 0, 0.001, 0.1, 1e9)),

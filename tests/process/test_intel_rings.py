@@ -19,21 +19,21 @@ def test_after(): pass
 
 
 OF_KERNELS = """
+import os
 import pytest
-from helpers import xe_device
-launched = 0
-xe_device.kernels_run = lambda: launched
+
+def launch():
+    with open(os.environ["XE_DEVICE_UNMAPPED"], "a") as file:
+        print("blur: it has images", file=file)
 
 @pytest.mark.checks_data
 def test_of_a_kernel():
-    global launched
-    launched += 1
+    launch()
     assert False
 
 @pytest.mark.checks_data
 def test_of_a_kernel_that_raises():
-    global launched
-    launched += 1
+    launch()
     with pytest.raises(RuntimeError): pass
 
 @pytest.mark.checks_data
@@ -47,7 +47,8 @@ def planted(folder, text, processes=0):
     test = folder / "test_planted.py"
     test.write_text(text)
     arguments = ["-n", str(processes), "--confcutdir", TESTS, "-p", "conftest", test]
-    environment = {"XE_DEVICE_FAILURES": folder / "failures", "PYTHONPATH": TESTS}
+    files = {"XE_DEVICE_FAILURES": folder / "failures", "XE_DEVICE_UNMAPPED": folder / "unmapped"}
+    environment = {**files, "PYTHONPATH": TESTS}
     return Ring("planted", (), {}).run("nowhere", folder, arguments, 60, environment)
 
 

@@ -38,7 +38,7 @@ void copy(StatArray &to, const l0rt_stat_pools &from) {
 
 l0rt_memory_stats statistics(int device, int kind) {
   l0rt_memory_stats stats;
-  ok(api->memory_stats(device, kind, &stats, sizeof stats));
+  ok(api->get_memory_stats(device, kind, &stats, sizeof stats));
   return stats;
 }
 

@@ -66,32 +66,32 @@ static void statistics(char *text, size_t size) {
   for (int kind = L0RT_MEMORY_DEVICE; kind <= L0RT_MEMORY_HOST; kind++) {
     int is_device = kind == L0RT_MEMORY_DEVICE;
     memset(&stats, 0xff, sizeof stats);
-    CHECK(l0rt->memory_stats(1, kind, &stats, sizeof stats) == 0 && stats.allocation.all.allocated == 0);
+    CHECK(l0rt->get_memory_stats(1, kind, &stats, sizeof stats) == 0 && stats.allocation.all.allocated == 0);
     void *block = is_device ? l0rt->malloc(3 << 20, 1, NULL) : l0rt->host_malloc(3 << 20, 1);
-    CHECK(block != NULL && l0rt->memory_stats(1, kind, &stats, sizeof stats) == 0);
+    CHECK(block != NULL && l0rt->get_memory_stats(1, kind, &stats, sizeof stats) == 0);
     CHECK(stats.allocated_bytes.all.current == 3 << 20 && stats.allocation.all.current == 1);
     CHECK(stats.reserved_bytes.all.current >= 3 << 20 && stats.num_device_alloc > 0);
     CHECK(l0rt->memory_allocated(1) == (is_device ? 3 << 20 : 0) && l0rt->memory_allocated(0) == 0);
     CHECK((is_device ? l0rt->free(block) : l0rt->host_free(block)) == 0);
-    CHECK(l0rt->memory_stats(1, kind, &stats, sizeof stats) == 0);
+    CHECK(l0rt->get_memory_stats(1, kind, &stats, sizeof stats) == 0);
     CHECK(stats.allocated_bytes.all.current == 0 && stats.allocated_bytes.all.peak == 3 << 20);
     CHECK(l0rt->memory_reset_stats(1, kind, L0RT_RESET_PEAKS) == 0);
-    CHECK(l0rt->memory_stats(1, kind, &stats, sizeof stats) == 0 && stats.allocated_bytes.all.peak == 0);
+    CHECK(l0rt->get_memory_stats(1, kind, &stats, sizeof stats) == 0 && stats.allocated_bytes.all.peak == 0);
     CHECK(stats.allocated_bytes.all.allocated == 3 << 20);
     CHECK(l0rt->memory_reset_stats(1, kind, L0RT_RESET_TOTALS | L0RT_RESET_PEAKS) == 0);
-    CHECK(l0rt->memory_stats(1, kind, &stats, sizeof stats) == 0 && stats.allocated_bytes.all.allocated == 0);
+    CHECK(l0rt->get_memory_stats(1, kind, &stats, sizeof stats) == 0 && stats.allocated_bytes.all.allocated == 0);
     CHECK(stats.reserved_bytes.all.current > 0 && l0rt->memory_empty_cache(kind) == 0);
-    CHECK(l0rt->memory_stats(1, kind, &stats, sizeof stats) == 0 && stats.reserved_bytes.all.current == 0);
+    CHECK(l0rt->get_memory_stats(1, kind, &stats, sizeof stats) == 0 && stats.reserved_bytes.all.current == 0);
   }
   stats.segment.all.current = -5; /* an older caller's structure ends before it */
-  CHECK(l0rt->memory_stats(1, L0RT_MEMORY_DEVICE, &stats, sizeof(l0rt_stat_pools)) == 0);
+  CHECK(l0rt->get_memory_stats(1, L0RT_MEMORY_DEVICE, &stats, sizeof(l0rt_stat_pools)) == 0);
   CHECK(stats.segment.all.current == -5);
   CHECK(l0rt->memory_info(1, &free_bytes, &total) == 0 && 0 < free_bytes && free_bytes <= total);
   CHECK(l0rt->memory_info(5, &free_bytes, &total) == -1 && failed_with(0, "got 5"));
-  CHECK(l0rt->memory_stats(5, 0, &stats, sizeof stats) == -1 && failed_with(0, "got 5"));
+  CHECK(l0rt->get_memory_stats(5, 0, &stats, sizeof stats) == -1 && failed_with(0, "got 5"));
   CHECK(l0rt->memory_allocated(5) == -1 && l0rt->memory_set_limit(5, 1) == -1);
-  CHECK(l0rt->memory_stats(0, 2, &stats, sizeof stats) == -1 && failed_with(0, "the kind of memory must be 0 or 1"));
-  CHECK(l0rt->memory_stats(0, 0, NULL, 0) == -1 && failed_with(0, "a place for the statistics"));
+  CHECK(l0rt->get_memory_stats(0, 2, &stats, sizeof stats) == -1 && failed_with(0, "the kind of memory must be 0 or 1"));
+  CHECK(l0rt->get_memory_stats(0, 0, NULL, 0) == -1 && failed_with(0, "a place for the statistics"));
   CHECK(l0rt->memory_reset_stats(0, 0, 4) == -1 && failed_with(0, "the flags of a reset"));
   CHECK(l0rt->memory_empty_cache(7) == -1 && failed_with(0, "the kind of memory"));
   CHECK(l0rt->memory_set_limit(0, 4 << 20) == 0 && l0rt->malloc(8 << 20, 0, NULL) == NULL);

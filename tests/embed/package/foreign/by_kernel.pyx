@@ -81,7 +81,7 @@ def mistake(const unsigned char[::1] code, int which):
             elif which == 12:
                 l0rt_launch(kernel, one, one, NULL, 2, 0, NULL)
             elif which == 13:
-                args[1].size = 8
+                args[1].size = 3
                 l0rt_launch(kernel, one, one, args, 2, L0RT_LAUNCH_COOPERATIVE, NULL)
             elif which == 14:
                 l0rt_launch(kernel, one, one, args, 2, 0, l0rt_pool_stream(1, 0))
