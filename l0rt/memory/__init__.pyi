@@ -12,6 +12,7 @@ from l0rt.config.alloc_options import AllocConf
 from l0rt.runtime.memory.pools import MemPool as _AnyPool
 from l0rt.runtime.memory.pools import XpuMemPool
 from l0rt.runtime.streams.naming import _Device
+from l0rt.runtime.streams.naming import device as _device
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -76,7 +77,7 @@ def tag(name: str) -> AbstractContextManager[None]: ...
 @final
 class PoolCheckpoint:
     @property
-    def device(self) -> int: ...
+    def device(self) -> _device: ...
     @property
     def pool_id(self) -> tuple[int, int]: ...
     @property

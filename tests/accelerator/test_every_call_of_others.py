@@ -144,8 +144,8 @@ def call(function, device=(), with_stream=True):
                 device)
         elif (p.default is p.empty or (with_stream and p.name == "stream")) and p.kind is not p.VAR_KEYWORD:
             given = 0 if p.name in DEVICES else GIVEN[p.name]()
-            (positional.append if p.kind is not p.KEYWORD_ONLY else lambda v, name=p.name: keywords.update({name: v}))(
-                given)
+            is_positional = p.kind is not p.KEYWORD_ONLY and not keywords
+            (positional.append if is_positional else lambda v, name=p.name: keywords.update({name: v}))(given)
     told.clear()
     result = function(*positional, **keywords)
     if hasattr(result, "__enter__") and not isinstance(result, type):
