@@ -23,8 +23,9 @@ static void properties_are_real(ze_module_handle_t module) {
   char text[128], *place = text;
   CHECK(length > 1 && length <= sizeof(text));
   OK(zeKernelGetSourceAttributes(kernel, &length, &place));
-  CHECK(strcmp(text, "reqd_work_group_size(8,2,1) intel_reqd_sub_group_size(16) work_group_size_hint(8,2,1) "
-                     "vec_type_hint(float4)") == 0);
+  CHECK(strcmp(text,
+               "reqd_work_group_size(8,2,1) intel_reqd_sub_group_size(16) work_group_size_hint(8,2,1) "
+               "vec_type_hint(float4)") == 0);
   ze_kernel_handle_t other = kernel_of(module, "add");
   ze_kernel_properties_t q = {.stype = ZE_STRUCTURE_TYPE_KERNEL_PROPERTIES};
   OK(zeKernelGetProperties(other, &q));

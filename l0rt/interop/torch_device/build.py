@@ -44,7 +44,7 @@ def load():
     if not os.path.exists(path):
         compile_into(place)
     loader = importlib.machinery.ExtensionFileLoader(NAME, path)
-    spec = importlib.util.spec_from_loader(NAME, loader, origin=path)
+    spec = importlib.machinery.ModuleSpec(NAME, loader, origin=path)
     extension = importlib.util.module_from_spec(spec)
     loader.exec_module(extension)
     sys.modules[NAME] = extension

@@ -10,7 +10,7 @@ from torch._utils import _LazySeedTracker
 Event, Stream = torch.Event, torch.Stream
 
 _initialized = False
-_queued_calls: list[object] = []
+_queued_calls: list[tuple] = []
 _is_in_bad_fork = _extension.is_in_bad_fork
 _lazy_seed_tracker = _LazySeedTracker()
 

@@ -90,7 +90,8 @@ static void statistics(char *text, size_t size) {
   CHECK(l0rt->memory_info(5, &free_bytes, &total) == -1 && failed_with(0, "got 5"));
   CHECK(l0rt->get_memory_stats(5, 0, &stats, sizeof stats) == -1 && failed_with(0, "got 5"));
   CHECK(l0rt->memory_allocated(5) == -1 && l0rt->memory_set_limit(5, 1) == -1);
-  CHECK(l0rt->get_memory_stats(0, 2, &stats, sizeof stats) == -1 && failed_with(0, "the kind of memory must be 0 or 1"));
+  CHECK(l0rt->get_memory_stats(0, 2, &stats, sizeof stats) == -1 &&
+        failed_with(0, "the kind of memory must be 0 or 1"));
   CHECK(l0rt->get_memory_stats(0, 0, NULL, 0) == -1 && failed_with(0, "a place for the statistics"));
   CHECK(l0rt->memory_reset_stats(0, 0, 4) == -1 && failed_with(0, "the flags of a reset"));
   CHECK(l0rt->memory_empty_cache(7) == -1 && failed_with(0, "the kind of memory"));
