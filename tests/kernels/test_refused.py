@@ -107,7 +107,8 @@ def test_a_module_that_is_trusted_and_damaged_is_the_drivers_to_judge():
     for code in (with_instruction(4101), PATH.read_bytes()[:-4]):
         result = run_python(f"import l0rt\nl0rt.Module({code!r}, trusted=True)")
         is_named = re.search("ModuleBuildError: the module was not built: (.|\n)*error: offset", result.stderr)
-        assert is_named or l0rt.config.get("driver") != "cpu", str(result)
+        ends = "(fatal_enqueues)" in result.stderr  # as a simulated device ends it, with Intel's defect
+        assert is_named or ends or l0rt.config.get("driver") != "cpu", str(result)
         assert result.returncode != 0, str(result)
 
 
