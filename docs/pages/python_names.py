@@ -8,7 +8,8 @@ MODULES = (
     "accelerator", "xpu", "memory", "interface", "config", "errors", "philox", "kernels", "bench", "profiler", "logs",
     "sanitizer", "debug", "telemetry", "ipc",
 )  # fmt: skip
-INTEROP = ("dask", "dpctl", "mpi", "ray", "tinygrad", "torch", "torch_device", "torch_memory", "worker")
+# Without torch_device, whose import compiles it: docs/torch.md has its functions.
+INTEROP = ("dask", "dpctl", "mpi", "ray", "tinygrad", "torch", "torch_memory", "worker")
 NODE = "l0rt.graphs.node.Node"  # what users get from `Graph.nodes`, and cannot import
 
 # What can have no docstring of its own.

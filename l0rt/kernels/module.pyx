@@ -232,7 +232,7 @@ Kernels", describes the build options.
             fixed = {} if is_native or not constants else checked_constants(constants, code.told())
         else:
             binary = code_of(code)
-            if not binary:
+            if trusted and not binary:
                 raise ModuleBuildError("the module is not valid: it has no bytes", None, "")
             is_native = not is_spirv(binary) and len(binary) >= 8
             self.spirv = None if is_native else read(binary, trusted)
