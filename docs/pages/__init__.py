@@ -14,6 +14,9 @@ def write(folder):
     """Write every page into the folder of the other pages."""
     texts = {name: writer() for name, writer in WRITERS.items()}
     texts |= {f"api/{name}.rst": text for name, text in python_names.pages().items()}
+    for file in (folder / "api").glob("*.rst"):
+        if f"api/{file.name}" not in texts:  # of a module that is gone
+            file.unlink()
     for name, text in texts.items():
         file = folder / name
         file.parent.mkdir(exist_ok=True)
