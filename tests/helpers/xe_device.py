@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Intel's driver of today on devices that tests/xe_device simulates, in a root of Debian that has this driver."""
 
+import ctypes
 import gc
 import os
 import re
 import sys
 from collections import Counter
 from dataclasses import dataclass, field
+from itertools import count, takewhile
 from pathlib import Path
 
 import pytest
@@ -80,6 +82,7 @@ class XeRing(Ring):
             "XE_DEVICE_FAILURES": "/tmp/failures",
             "XE_DEVICE_UNMAPPED": "/tmp/unmapped",
             "XE_DEVICE_COUNTERS": "/tmp/counters",
+            "XE_DEVICE_YAMA": 1,  # as Debian's kernels have it: the driver shares events between processes by it
         }
 
     def start(self, command, env, cwd, timeout):
@@ -104,6 +107,18 @@ def unchecked(output):
     for number, reason in re.findall(r"^SKIPPED \[(\d+)\] \S+: (.*)$", output, re.MULTILINE):
         reasons[reason] += int(number)
     return reasons
+
+
+def kernels_run():
+    """Return how many kernels have been launched, by this process and by those that have ended."""
+    library = ctypes.CDLL(None)
+    library.xe_device_counter_name.restype = ctypes.c_char_p
+    library.xe_device_counter.restype = ctypes.c_ulonglong
+    names = takewhile(lambda name: name, map(library.xe_device_counter_name, count()))
+    own = library.xe_device_counter(list(names).index(b"gpu_walker"))
+    file = Path(os.environ["XE_DEVICE_COUNTERS"])
+    ended = re.findall(r" gpu_walker (\d+)$", file.read_text() if file.exists() else "", re.MULTILINE)
+    return own + sum(map(int, ended))
 
 
 class News:
