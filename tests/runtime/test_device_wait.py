@@ -161,10 +161,10 @@ os._exit(0)
 
 
 def test_a_wait_without_time_finds_an_idle_device_idle():
-    """And a busy one busy. Others may have the processors for once, so most of the answers are enough."""
+    """And a busy one busy. Others may have the processors for a while, so most answers of some hundred are enough."""
     code = """
 acc.synchronize()
-assert sum(acc.synchronize(timeout=0) for _ in range(100)) > 50
+assert any(sum(acc.synchronize(timeout=0) for _ in range(100)) > 50 for _ in range(20))
 foreign.hold()
 assert not any(acc.synchronize(timeout=0) for _ in range(100))
 foreign.go()
