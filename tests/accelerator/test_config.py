@@ -283,18 +283,24 @@ import l0rt, l0rt.accelerator as acc
 from l0rt import config
 config.set("xpu.wait_policy", "block")
 config.set("xpu:{spinning}.wait_policy", "spin")
-used = [[], []]
+waits = []
 for index in (0, 1):
     stream = l0rt.Stream(index)
     l0rt.empty(64, device=index, stream=stream).fill(1, stream=stream)
     event = stream.record_event()
-    for wait in (stream.synchronize, event.synchronize, lambda timeout: acc.wait_all(event, timeout=timeout),
-                 lambda timeout: acc.wait_any(event, stream, timeout=timeout)):
-        begun = time.process_time()
-        wait(timeout=0.2)
-        used[index].append(time.process_time() - begun)
-print(used[{spinning}], used[1 - {spinning}], flush=True)
-os._exit(min(used[{spinning}]) <= 2 * max(used[1 - {spinning}]))
+    waits.append((stream.synchronize, event.synchronize, lambda timeout, e=event: acc.wait_all(e, timeout=timeout),
+                  lambda timeout, e=event, s=stream: acc.wait_any(e, s, timeout=timeout)))
+for _ in range(10):  # others may have the processors for a while
+    used = [[], []]
+    for index in (0, 1):
+        for wait in waits[index]:
+            begun = time.process_time()
+            wait(timeout=0.2)
+            used[index].append(time.process_time() - begun)
+    print(used[{spinning}], used[1 - {spinning}], flush=True)
+    if min(used[{spinning}]) > 2 * max(used[1 - {spinning}]):
+        os._exit(0)
+os._exit(1)
 """,
         {
             "L0RT_DRIVER": "cpu", "L0RT_CPU_DEVICES": "2", "L0RT_CPU_PROFILE": None,
