@@ -15,7 +15,6 @@ project, author, copyright = "l0rt", "the l0rt developers", "the l0rt developers
 release = version = l0rt.__version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "numpydoc", "sphinx_copybutton"]
 exclude_patterns = ["pages"]
-templates_path = []
 
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 4
@@ -27,7 +26,6 @@ autodoc_typehints = "none"  # the text says what is taken
 autodoc_member_order = "alphabetical"
 autodoc_mock_imports = ["dask", "distributed", "dpctl", "mpi4py", "ray", "torch", "zict"]
 numpydoc_show_class_members = False
-numpydoc_class_members_toctree = False
 numpydoc_xref_param_type = False
 
 html_theme = "pydata_sphinx_theme"
@@ -40,7 +38,7 @@ html_theme_options = {
     "navbar_start": ["navbar-logo", "version-switcher"],
     "navbar_persistent": ["search-button"],
     "navbar_end": ["theme-switcher"],
-    "switcher": {"json_url": "_static/versions.json", "version_match": release},
+    "switcher": {"json_url": "_static/versions.json", "version_match": "development"},
     "check_switcher": False,
     "show_nav_level": 2,
     "footer_start": ["copyright"],
@@ -48,7 +46,6 @@ html_theme_options = {
     "secondary_sidebar_items": ["page-toc"],
 }
 html_sidebars = {"index": []}
-linkcheck_ignore = ["https://github.com/.*#L"]
 
 
 def fields(app, what, name, obj, options, lines):
