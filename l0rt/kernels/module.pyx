@@ -30,7 +30,7 @@ from l0rt._base import lazynumpy as np
 from l0rt.launch.spirv import Spirv, is_spirv
 from l0rt._base.paths import plain_path, read_file
 from l0rt.errors import ModuleBuildError
-from l0rt.runtime.streams.devices import lazy, mended_quirks, properties
+from l0rt.runtime.streams.devices import is_mended, lazy, properties
 
 __all__ = ["Module"]
 
@@ -122,7 +122,7 @@ cdef bint enqueues(bytes binary) noexcept:
 
 
 cdef int check_enqueues(int index) except -1:
-    if any(quirk.name == "fatal_enqueues" for quirk in mended_quirks(index)):
+    if is_mended(index, "fatal_enqueues"):
         log = ("its kernels enqueue others (capability DeviceEnqueue): Intel's compiler does not support that, and may "
                "end the process; with trusted=True the driver gets the module all the same")
         raise ModuleBuildError(f"the module was not built: {log}", None, log)

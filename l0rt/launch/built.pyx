@@ -24,7 +24,7 @@ from l0rt.ze.api cimport ZE_RESULT_ERROR_INVALID_KERNEL_NAME, ze_module_constant
 
 from l0rt.errors import L0Error
 from l0rt.runtime.lazy import MODULES, on_exit
-from l0rt.runtime.streams.devices import mended_quirks
+from l0rt.runtime.streams.devices import is_mended
 
 SYMBOLS = "Intel_Symbol_Table_Void_Program"     # which IGC adds where others may link to a module, and nobody launches
 
@@ -95,7 +95,7 @@ cdef list module_kernel_names(l0rt_module* module):
 
 
 cdef int lists_symbols(l0rt_module* module) except -1:
-    return any(quirk.name == "listed_symbols" for quirk in mended_quirks(module.device.index))
+    return is_mended(module.device.index, "listed_symbols")
 
 
 cdef bytes module_native_binary(l0rt_module* module):

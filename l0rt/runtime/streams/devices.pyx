@@ -509,6 +509,11 @@ def mended_quirks(int index):
     return _quirks[index]
 
 
+def is_mended(int index, name):
+    """Whether the quirk of this name is mended on device ``index``."""
+    return any(quirk.name == name for quirk in mended_quirks(index))
+
+
 def can_access_peer(int index, int peer):
     """Whether device ``index`` reaches memory of device ``peer``; devices of two drivers never do."""
     device_at(index)
