@@ -63,6 +63,16 @@ def pytest_cmdline_main(config):
     if runs_everything(config) and distributes and not worker:
         # One more than there are processors: many tests wait, for a hang to be noticed or for a process to end.
         option.numprocesses, option.dist = os.cpu_count() + 1, "worksteal"
+    if (runs_everything(config) or "CI" in os.environ) and config.pluginmanager.hasplugin("rerunfailures"):
+        run_failures_again(option)
+
+
+def run_failures_again(option):
+    """A few failures of thousands of tests are tried twice more, and reported whole: some bounds are of time, and
+    others have the processors, too. What fails again is a failure; so is what follows the sixth attempt of a run."""
+    if option.reruns is None:
+        option.reruns, option.reruns_delay, option.max_suite_reruns = 2, 5, 6
+        option.rerun_show_tracebacks = True
 
 
 def pytest_configure(config):
@@ -96,6 +106,13 @@ def note_calls(config):
             library = driver_notes.build(_folders[-1])
         config.stash[NOTES] = library
         config.pluginmanager.register(driver_notes.Noting(library, file))
+
+
+@pytest.hookimpl(optionalhook=True, tryfirst=True)
+def pytest_handlecrashitem(crashitem, sched):
+    """The test of a worker that crashed is not tried again."""
+    if sched.config.option.reruns:
+        sched.config.failures_db.set_test_reruns(crashitem, 0)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -111,7 +111,7 @@ def failure(root, file, which, env):
     program = os.path.join(os.path.dirname(sys.executable), "pytest")
     config = ["-c", root / "pyproject.toml", "--rootdir", root]
     short = {"L0RT_TEST_ALL": None, "L0RT_TEST_SOAK": None, "CI": "true"}  # one failure is enough, and CI finds it
-    command = [program, "-q", "-x", "-p", "no:cacheprovider", *config, "-k", which, tests / file]
+    command = [program, "-q", "-x", "--reruns=0", "-p", "no:cacheprovider", *config, "-k", which, tests / file]
     result = run(command, {**short, "PYTHONPATH": env.get("BREAK_PATH"), **env}, timeout=600)
     return "1 failed" in result.stdout or (result.returncode < 0 and not result.timed_out), result
 
