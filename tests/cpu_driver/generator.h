@@ -47,6 +47,7 @@ typedef struct {
     shape shape;
   } privates[8];
   uint32_t private_count;
+  uint32_t round; /* of the innermost loop: the number of its round; 0: there is no loop */
   helper helpers[3];
   uint32_t helper_count;
   struct {
@@ -374,8 +375,11 @@ static inline void private_memory(generator *g, bool writes) {
   uint32_t i = draw(g, g->private_count), id = g->privates[i].id;
   shape s = g->privates[i].shape;
   uint32_t type = type_of(g, s), pointer = pointer_to(g, PRIVATE, type);
-  if (g->privates[i].length != 0)
-    id = MAKE(65, pointer, id, draw(g, 3) == 0 ? number(g, BITS32, draw(g, 8)) : masked(g, BITS32, 7));
+  if (g->privates[i].length != 0) {
+    uint32_t index = draw(g, 3) == 0 ? number(g, BITS32, draw(g, 8)) : masked(g, BITS32, 7);
+    if (g->round != 0 && draw(g, 2) == 0) index = MAKE(199, type_of(g, U32), g->round, number(g, BITS32, 7));
+    id = MAKE(65, pointer, id, index);
+  }
   if (s.n != 1 && draw(g, 3) == 0) { /* one component */
     shape one = {s.kind, 1};
     type = type_of(g, one);

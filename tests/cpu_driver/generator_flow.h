@@ -72,7 +72,7 @@ static inline void loop(generator *g) {
   bool many = !together && g->loops == 0 && draw(g, 6) == 0; /* so many that those left move together */
   uint32_t rounds = together || draw(g, 3) == 0 ? number(g, BITS32, draw(g, 5)) : masked(g, BITS32, many ? 255 : 7);
   uint32_t type = type_of(g, U32), phis[CARRIED + 1], open[CARRIED + 1], firsts[CARRIED], broken = 0, skipped = 0;
-  uint32_t values[CARRIED], left[CARRIED], skip[CARRIED];
+  uint32_t values[CARRIED], left[CARRIED], skip[CARRIED], outer = g->round;
   shape shapes[CARRIED];
   for (uint32_t i = 0; i < CARRIED; i++) shapes[i] = any_shape(g), firsts[i] = pick(g, shapes[i]);
   EMIT(249, header);
@@ -91,6 +91,7 @@ static inline void loop(generator *g) {
   g->uniform = together;
   g->together += together;
   g->loops += many ? 2 : 1;
+  g->round = phis[CARRIED];
   for (uint32_t i = 0; i <= CARRIED; i++) keep(g, phis[i], i == CARRIED ? U32 : shapes[i]);
   statements(g, 1 + draw(g, 4));
   if (breaks) {
@@ -122,6 +123,7 @@ static inline void loop(generator *g) {
   g->body.words[open[CARRIED]] = more;
   EMIT(249, header);
   g->loops -= many ? 2 : 1;
+  g->round = outer;
   g->together -= together;
   leave(g, s);
   begin_block(g, next);

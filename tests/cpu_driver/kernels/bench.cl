@@ -69,6 +69,34 @@ kernel void tiled(global const float *a, global const float *b, global float *c,
   c[row * n + column] = sum;
 }
 
+/* Eight by eight elements a work-item, in private arrays; groups of eight by eight. */
+kernel void blocked(global const float *a, global const float *b, global float *c, uint n) {
+  local float left[8][64], right[8][64];
+  uint x = get_local_id(0), y = get_local_id(1), item = 8 * y + x;
+  uint row = 64 * get_group_id(1), column = 64 * get_group_id(0);
+  float sums[8][8], l[8], r[8];
+  for (int i = 0; i < 8; i++)
+    for (int j = 0; j < 8; j++) sums[i][j] = 0;
+  for (uint tile = 0; tile < n; tile += 8) {
+    for (int k = 0; k < 8; k++) {
+      left[k][item] = a[(row + item) * n + tile + k];
+      right[k][item] = b[(tile + k) * n + column + item];
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int k = 0; k < 8; k++) {
+      for (int i = 0; i < 8; i++) {
+        l[i] = left[k][8 * y + i];
+        r[i] = right[k][8 * i + x];
+      }
+      for (int i = 0; i < 8; i++)
+        for (int j = 0; j < 8; j++) sums[i][j] += l[i] * r[j];
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+  }
+  for (int i = 0; i < 8; i++)
+    for (int j = 0; j < 8; j++) c[(row + 8 * y + i) * n + column + 8 * j + x] = sums[i][j];
+}
+
 kernel void reduce(global const float *in, global float *out) {
   local float sums[256];
   uint l = get_local_id(0);

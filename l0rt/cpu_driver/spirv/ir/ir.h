@@ -288,14 +288,20 @@ uint32_t *ir_operand(ir_insn *insn, int i); /* NULL past the last one */
 ir_insn **ir_makers(ir_kernel *k); /* of each value that there is now: the instruction that makes it, or NULL */
 uint32_t *ir_uses(ir_kernel *k); /* of each value: how often it is used */
 int ir_successors(const ir_block *block); /* their number */
+void ir_replace_values(ir_kernel *k, const uint32_t *alias, uint32_t count); /* each of `count`, if its alias is not 0 */
+/* Computes an operation with integer constants; false: it is another one. */
+bool ir_evaluate(const ir_kernel *k, const ir_insn *insn, const uint64_t *operands, uint64_t *result);
 
 /* lower.c */
 struct spirv_program;
 ir_kernel *spirv_lower(spirv_arena *arena, struct spirv_program *program, const spirv_module *m, const spirv_entry *e);
 
-/* flow.c, uniform.c, simplify.c, cheapen.c, fuse.c, hoist.c, phi.c */
+/* flow.c, uniform.c, unroll.c, fold.c, promote.c, simplify.c, cheapen.c, fuse.c, hoist.c, phi.c */
 void ir_find_order(ir_kernel *k);
 void ir_find_varying(ir_kernel *k);
+void ir_unroll(ir_kernel *k); /* loops that index private memory */
+void ir_fold(ir_kernel *k); /* constants, and branches that they decide */
+bool ir_promote(ir_kernel *k); /* private variables to registers; false: there is none */
 void ir_simplify(ir_kernel *k); /* joins blocks, makes selections of short branches */
 void ir_cheapen(ir_kernel *k); /* of operations with constants; does not change which values vary */
 void ir_fuse(ir_kernel *k); /* moves address computations into loads and stores */

@@ -137,23 +137,6 @@ static bool select_branch(simplifier *s, uint32_t b) {
   return true;
 }
 
-static void rewrite(simplifier *s) {
-  ir_kernel *k = s->k;
-  for (uint32_t b = 0; b < k->block_count; b++) {
-    ir_block *block = &k->blocks[b];
-    block->condition = real(s, block->condition);
-    for (uint32_t i = 0; i < block->count; i++)
-      for (int o = 0; ir_operand(&block->insns[i], o) != NULL; o++)
-        *ir_operand(&block->insns[i], o) = real(s, *ir_operand(&block->insns[i], o));
-    for (uint32_t p = 0; p < block->phi_count; p++)
-      for (uint32_t i = 0; i < block->predecessor_count; i++)
-        block->phis[p].sources[i] = real(s, block->phis[p].sources[i]);
-  }
-  for (uint32_t p = 0; p < k->printf_count; p++)
-    for (uint32_t c = 0; c < k->printfs[p].component_count; c++)
-      k->printfs[p].components[c] = real(s, k->printfs[p].components[c]);
-}
-
 void ir_simplify(ir_kernel *k) {
   /* Each selection makes one value for an existing phi, so twice the number of values is enough. */
   simplifier s = {.k = k, .most = k->value_count * 2};
@@ -169,7 +152,7 @@ void ir_simplify(ir_kernel *k) {
   }
   for (uint32_t i = 0; i < k->order_count; i++)
     if (k->blocks[k->order[i]].order != 0) join_all(&s, k->order[i]);
-  rewrite(&s);
+  ir_replace_values(k, s.alias, k->value_count);
   spirv_free(k->arena, s.alias);
 }
 

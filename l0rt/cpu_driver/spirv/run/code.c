@@ -493,9 +493,24 @@ static void make_steps(coder *c) {
   }
 }
 
+/* Private memory is slow: each lane has its own, and an access takes its lanes one by one. A variable that a promoted one
+ * points to may be promoted after it. */
+static void leave_private_memory(ir_kernel *k) {
+  enum { STEPS = 4 };
+  for (int i = 0; i < STEPS && ir_promote(k); i++) continue;
+  ir_unroll(k);
+  ir_fold(k);
+  ir_find_varying(k);
+  ir_simplify(k);
+  ir_find_order(k);
+  for (int i = 0; i < STEPS && ir_promote(k); i++) continue;
+  ir_fold(k);
+}
+
 const spirv_code *spirv_code_new(spirv_arena *arena, ir_kernel *k, const spirv_handlers *handlers, uint32_t width,
                                  uint32_t subgroup) {
   ir_find_order(k);
+  if (k->private_bytes != 0 && !k->irreducible) leave_private_memory(k);
   ir_find_varying(k);
   ir_simplify(k);
   ir_find_order(k);
