@@ -14,7 +14,7 @@ from libc.string cimport memcpy, strchr, strcmp, strcpy, strlen
 
 from l0rt._base.arguments cimport address_in, checked_size, get_view, is_address, known_as, whole
 from l0rt.buffers.buffer cimport DEVICE, ELSEWHERE, Buffer, Buffer_hold, Buffer_operand, Buffer_unhold
-from l0rt.buffers.dlpack cimport DL_CPU
+from l0rt.buffers.dlpack cimport DL_CPU, DL_ONEAPI
 from l0rt.core.memory cimport memory_kind
 from l0rt.launch.built cimport l0rt_kernel
 from l0rt.launch.launch cimport l0rt_access, l0rt_arg
@@ -461,8 +461,11 @@ cdef int wrong(Parameters self, Py_ssize_t at, value) except -1:
         if kind == DL_CPU or (PyObject_CheckBuffer(value) and not isinstance(value, np.generic)):
             got += (", which is host memory that the kernel cannot reach: copy it to a Buffer first, or make it with "
                     "l0rt.pinned()")
-        elif kind is not None:
+        elif kind == DL_ONEAPI:
             got += ": l0rt.from_dlpack() makes a Buffer of memory of the device, without a copy"
+        elif kind is not None:
+            got += (f", which is memory of another kind of device (DLPack's type {kind}) that the kernel cannot reach: "
+                    "copy it to the host, and to a Buffer from there")
     elif argument.kind == "local":
         told = "l0rt.LocalMemory(nbytes)"
     elif argument.kind == "value":

@@ -4,6 +4,7 @@
 import array
 import ctypes
 import math
+import os
 from pathlib import Path
 
 import l0rt
@@ -198,6 +199,11 @@ def test_arrays_that_a_kernel_cannot_use_are_refused(module, native):
             module["store"][1, 1](host, 1)
     with pytest.raises(TypeError, match=r"got Tensor: l0rt\.from_dlpack\(\) makes a Buffer of memory of the device"):
         module["store"][1, 1](Tensor((14, 0)), 1)
+    for kind in (2, 10):  # of CUDA and ROCm, which from_dlpack() refuses
+        with pytest.raises(TypeError, match=rf"another kind of device \(DLPack's type {kind}\) that the kernel cannot"):
+            module["store"][1, 1](Tensor((kind, 0)), 1)
+        with pytest.raises(BufferError):
+            l0rt.from_dlpack(Tensor((kind, 0)))
     for other in (Tensor(BufferError("no memory")), np.float32(4), Tensor, "text"):
         with pytest.raises(TypeError, match=r"a Buffer, an address, l0rt\.Pointer\(address\) or None, got \w+$"):
             module["store"][1, 1](other, 1)
@@ -206,6 +212,23 @@ def test_arrays_that_a_kernel_cannot_use_are_refused(module, native):
     x = l0rt.pinned(8, "i4")
     native["store"][1, 1](x, np.int32(1))
     acc.synchronize()
+
+
+def test_torchs_tensors_are_refused_as_numpys_arrays_are(module):
+    if os.environ.get("L0RT_TEST_TORCH") != "1":
+        pytest.skip("needs torch: set L0RT_TEST_TORCH=1 where pip has installed it")
+    import torch
+
+    x = torch.zeros(16, dtype=torch.int32)
+    for tensor in (x, x[::2], x[:0], x.float().requires_grad_(), torch.nn.Parameter(x.float())):
+        name = type(tensor).__name__
+        with pytest.raises(TypeError, match=f"got {name}, which is host memory that the kernel cannot reach: copy it"):
+            module["store"][1, 1](tensor, 1)
+    with pytest.raises(TypeError, match=r"None, got Tensor$"):
+        module["store"][1, 1](x.to("meta"), 1)
+    to = l0rt.empty(64).copy_from(x)
+    module["store"][1, 16](to, 7)
+    assert to.numpy("i4").tolist() == [7] * 16
 
 
 # Native modules.
