@@ -35,8 +35,10 @@ cdef object whole(value, str what):
 
 
 cdef bint is_address(value) except -1:
-    """Whether ``value`` is a number, and not memory: arrays and NumPy's numbers are both of them by their methods."""
-    return is_whole(value) and (not PyObject_CheckBuffer(value) or isinstance(value, Integral))
+    """Whether ``value`` is a number, and not memory: arrays, tensors and NumPy's numbers are both by their methods."""
+    if PyLong_CheckExact(value) or not is_whole(value):
+        return PyLong_CheckExact(value)
+    return isinstance(value, Integral) or not (PyObject_CheckBuffer(value) or hasattr(value, "__dlpack_device__"))
 
 
 cdef object address_in(value, int low):

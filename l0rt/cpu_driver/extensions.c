@@ -7,6 +7,7 @@
 #include "base/driver.h"
 #include "base/gate.h"
 #include "base/knobs.h"
+#include "memory/bounds.h"
 #include "memory/import.h"
 #include "simulate/profile.h"
 
@@ -23,6 +24,12 @@ static ze_result_t l0rtCpuQuiet(ze_context_handle_t handle) {
   CPU_REFUSE_IF(context == NULL, ERROR_INVALID_NULL_HANDLE);
   atomic_store(&context->quiet, true);
   return ZE_RESULT_SUCCESS;
+}
+
+/* An allocator marks its memory, so that launches fail at what is not allocated; `cpu_mark` has the marks. */
+static ze_result_t l0rtCpuMarkMemory(uint32_t mark, const void *base, size_t size, size_t requested) {
+  CPU_ENTER();
+  return cpu_bounds_mark(mark, base, size, requested);
 }
 
 /* `*size` counts the closing NUL; a NULL text asks for the size. */
@@ -46,6 +53,7 @@ CPU_EXPORT ze_result_t zeDriverGetExtensionFunctionAddress(ze_driver_handle_t ha
   else if (strcmp(name, "zexDriverReleaseImportedPointer") == 0) *address = (void *)zexDriverReleaseImportedPointer;
   else if (strcmp(name, "l0rtCpuKernelDriver") == 0) *address = (void *)l0rtCpuKernelDriver;
   else if (strcmp(name, "l0rtCpuQuiet") == 0) *address = (void *)l0rtCpuQuiet;
+  else if (strcmp(name, "l0rtCpuMarkMemory") == 0 && cpu_knobs.bounds) *address = (void *)l0rtCpuMarkMemory;
   else return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "there is no extension function of this name");
   return ZE_RESULT_SUCCESS;
 }

@@ -2,6 +2,7 @@
 """Arguments of a launch: what a kernel takes, and what the driver is given for a Python object."""
 
 import re
+from numbers import Integral
 
 cimport cython
 from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBuffer_Release, PyObject_CheckBuffer
@@ -12,9 +13,9 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, strchr, strcmp, strcpy, strlen
 
-from l0rt._base.arguments cimport address_in, checked_size, get_view, is_address, known_as, whole
+from l0rt._base.arguments cimport address_in, checked_size, get_view, is_address, is_whole, known_as, whole
 from l0rt.buffers.buffer cimport DEVICE, ELSEWHERE, Buffer, Buffer_hold, Buffer_operand, Buffer_unhold
-from l0rt.buffers.dlpack cimport DL_CPU
+from l0rt.buffers.dlpack cimport DL_CPU, DL_ONEAPI
 from l0rt.core.memory cimport memory_kind
 from l0rt.launch.built cimport l0rt_kernel
 from l0rt.launch.launch cimport l0rt_access, l0rt_arg
@@ -316,15 +317,22 @@ cdef int take_float(double number, Slot* slot, uint32_t size) except -1:
 cdef int take_memory(Parameters self, Py_ssize_t at, value, Slot* slot, l0rt_arg* out, Expected* expected) except -1:
     """A number of another type, or the bytes of a vector or a structure."""
     cdef bint is_number = isinstance(value, np.number)
-    if expected.kind == FLOAT and not is_number and is_address(value):
+    cdef bint is_index = not is_number and is_whole(value) and (
+        not PyObject_CheckBuffer(value) or isinstance(value, Integral))
+    if is_index and (expected.kind == FLOAT or expected.kind == INT):
         try:
-            number = float(whole(value, "a number"))
+            value = whole(value, "a number")
+        except TypeError:       # a tensor of other than one integer
+            wrong(self, at, value)
+    if expected.kind == FLOAT and is_index:
+        try:
+            number = float(value)
         except OverflowError:
             raise ValueError(f"{place(self, at)} must fit a float of {expected.size} bytes, got an int of "
-                             f"{int(value).bit_length()} bits") from None
+                             f"{value.bit_length()} bits") from None
         return take_float(number, slot, expected.size)
     if expected.kind == INT and not is_number and (
-            isinstance(value, bool) or isinstance(value, np.bool_) or is_address(value)):
+            isinstance(value, bool) or isinstance(value, np.bool_) or is_index):
         return take_int(self, at, int(value), slot, expected.size)
     if expected.kind == ANY and value is None:
         slot.word = 0
@@ -461,8 +469,11 @@ cdef int wrong(Parameters self, Py_ssize_t at, value) except -1:
         if kind == DL_CPU or (PyObject_CheckBuffer(value) and not isinstance(value, np.generic)):
             got += (", which is host memory that the kernel cannot reach: copy it to a Buffer first, or make it with "
                     "l0rt.pinned()")
-        elif kind is not None:
+        elif kind == DL_ONEAPI:
             got += ": l0rt.from_dlpack() makes a Buffer of memory of the device, without a copy"
+        elif kind is not None:
+            got += (f", which is memory of another kind of device (DLPack's type {kind}) that the kernel cannot reach: "
+                    "copy it to the host, and to a Buffer from there")
     elif argument.kind == "local":
         told = "l0rt.LocalMemory(nbytes)"
     elif argument.kind == "value":

@@ -309,3 +309,25 @@ def test_a_registration_is_made_by_register_alone():
 def test_wrong_devices(array, device):
     with pytest.raises(TypeError):
         memory.register(array, device=device)
+
+
+class Tensor:
+    """As torch's of one integer: memory by DLPack, and an index."""
+
+    def __dlpack_device__(self):
+        return 1, 0
+
+    def __dlpack__(self, **options):
+        raise AssertionError("no call takes it for what it is not")
+
+    def __index__(self):
+        return 1 << 20
+
+
+@pytest.mark.parametrize("call", [
+    lambda tensor: memory.register(tensor, 4096), memory.register, memory.is_pinned, l0rt.Pointer,
+    lambda tensor: l0rt.memcpy(l0rt.empty(64), tensor, 64),
+])  # fmt: skip
+def test_a_tensor_of_one_integer_is_no_address(call):
+    with pytest.raises(TypeError, match="Tensor|an object knows its size"):
+        call(Tensor())

@@ -4,6 +4,7 @@
 import array
 import ctypes
 import math
+import os
 from pathlib import Path
 
 import l0rt
@@ -175,15 +176,26 @@ def test_an_array_on_pinned_memory_is_kept_until_the_kernel_has_ended(module):
 
 
 class Tensor:
-    """As torch's: its memory is asked for by DLPack alone."""
+    """As torch's: its memory is asked for by DLPack alone, and it is an index if it has one integer."""
 
-    def __init__(self, device):
-        self.device = device
+    def __init__(self, device, values=(1, 2)):
+        self.device, self.values = device, values
+
+    def __index__(self):
+        if len(self.values) != 1 or not isinstance(self.values[0], int):
+            raise TypeError("only integer tensors of a single element can be converted to an index")
+        return self.values[0]
+
+    def __int__(self):
+        return int(self.values[0])
 
     def __dlpack_device__(self):
         if isinstance(self.device, Exception):
             raise self.device
         return self.device
+
+    def __dlpack__(self, **options):
+        raise AssertionError("asked although the device tells that it is of no use")
 
 
 def test_arrays_that_a_kernel_cannot_use_are_refused(module, native):
@@ -193,11 +205,16 @@ def test_arrays_that_a_kernel_cannot_use_are_refused(module, native):
         module["store"][1, 1](l0rt.pinned(8, "i4")[::2], 1)
     with pytest.raises(TypeError, match="which is host memory"):  # also without a byte that could be read
         module["store"][1, 1](np.zeros(0, "i4"), 1)
-    for host in (Tensor((1, 0)), bytearray(16), memoryview(bytes(16))):
+    for host in (Tensor((1, 0)), Tensor((1, 0), [4096]), bytearray(16), memoryview(bytes(16))):
         with pytest.raises(TypeError, match=f"got {type(host).__name__}, which is host memory that the kernel cannot"):
             module["store"][1, 1](host, 1)
     with pytest.raises(TypeError, match=r"got Tensor: l0rt\.from_dlpack\(\) makes a Buffer of memory of the device"):
         module["store"][1, 1](Tensor((14, 0)), 1)
+    for kind in (2, 10):  # of CUDA and ROCm, which from_dlpack() refuses
+        with pytest.raises(TypeError, match=rf"another kind of device \(DLPack's type {kind}\) that the kernel cannot"):
+            module["store"][1, 1](Tensor((kind, 0)), 1)
+        with pytest.raises(BufferError, match="device type"):
+            l0rt.from_dlpack(Tensor((kind, 0)))
     for other in (Tensor(BufferError("no memory")), np.float32(4), Tensor, "text"):
         with pytest.raises(TypeError, match=r"a Buffer, an address, l0rt\.Pointer\(address\) or None, got \w+$"):
             module["store"][1, 1](other, 1)
@@ -206,6 +223,41 @@ def test_arrays_that_a_kernel_cannot_use_are_refused(module, native):
     x = l0rt.pinned(8, "i4")
     native["store"][1, 1](x, np.int32(1))
     acc.synchronize()
+
+
+@pytest.mark.parametrize(("name", "kind"), [("store", "an int"), ("axpy", "a float")])
+def test_a_tensor_of_one_integer_is_a_number_and_no_other_is(module, name, kind):
+    x = l0rt.empty(64)
+    before = (x,) if name == "store" else (x, x)
+    at = next(i for i, argument in enumerate(module[name].arguments) if argument.kind == "value")
+    rest = (1,) * (len(module[name].arguments) - at - 1)
+    module[name][1, 1](*before[:at], Tensor((1, 0), [7]), *rest)
+    acc.synchronize()
+    for values in ([7.5], [1, 2], []):
+        with pytest.raises(TypeError, match=rf"argument {at} \(\w+\) must be {kind} of 4 bytes, got Tensor$"):
+            module[name][1, 1](*before[:at], Tensor((1, 0), values), *rest)
+
+
+def test_torchs_tensors_are_refused_as_numpys_arrays_are(module):
+    if os.environ.get("L0RT_TEST_TORCH") != "1":
+        pytest.skip("needs torch: set L0RT_TEST_TORCH=1 where pip has installed it")
+    import torch
+
+    x = torch.zeros(16, dtype=torch.int32)
+    for tensor in (x, x[::2], x[:0], x.float().requires_grad_(), torch.nn.Parameter(x.float())):
+        name = type(tensor).__name__
+        with pytest.raises(TypeError, match=f"got {name}, which is host memory that the kernel cannot reach: copy it"):
+            module["store"][1, 1](tensor, 1)
+    with pytest.raises(TypeError, match=r"None, got Tensor$"):
+        module["store"][1, 1](x.to("meta"), 1)
+    with pytest.raises(TypeError, match=r"which is host memory that the kernel cannot reach"):
+        module["store"][1, 1](x[:1], 1)  # no address, although it is an index
+    to = l0rt.empty(64).copy_from(x.numpy())
+    module["store"][1, 16](to, torch.tensor([7]))
+    acc.synchronize()
+    for value in (torch.tensor(7.5), x, torch.tensor([7.0])):
+        with pytest.raises(TypeError, match=r"store\(\) argument 1 \(value\) must be an int of 4 bytes, got Tensor$"):
+            module["store"][1, 16](to, value)
 
 
 # Native modules.

@@ -96,6 +96,44 @@ def test_waits_of_many_tasks_and_loops_with_some_cancelled():
     assert not wrong
 
 
+def test_what_is_current_is_the_threads_across_an_await_and_the_tasks_without_one():
+    """As docs/streams.md says: blocks with an await inside end in the wrong order, and others never see each other."""
+    default = acc.current_stream()
+
+    async def holds(stream, entered, ends):
+        with stream:
+            entered.set()
+            await ends.wait()
+
+    async def main():
+        streams = [acc.Stream() for _ in range(2)]
+        entered, ends = [asyncio.Event() for _ in streams], [asyncio.Event() for _ in streams]
+        tasks = []
+        for i in range(2):
+            tasks.append(asyncio.ensure_future(holds(streams[i], entered[i], ends[i])))
+            await entered[i].wait()
+            assert acc.current_stream() == streams[i]  # of this task, too
+        for i in range(2):  # the first one ends first
+            ends[i].set()
+            await tasks[i]
+            assert acc.current_stream() == (default, streams[0])[i]
+        acc.set_stream(default)
+
+        async def works(stream):
+            for _ in range(50):
+                with stream:
+                    assert acc.current_stream() == stream
+                    x = l0rt.empty(64).fill(1)
+                assert acc.current_stream() == default
+                await stream
+            return x
+
+        await asyncio.gather(*[works(stream) for stream in streams])
+
+    asyncio.run(main())
+    assert acc.current_stream() == default
+
+
 def test_outside_of_a_loop_it_is_an_error():
     for what in (acc.Stream(), acc.current_stream().record_event()):
         waiting = what.__await__()

@@ -5,6 +5,7 @@
 
 #include "base/knobs.h"
 #include "lists/engine.h"
+#include "lists/launch.h"
 #include "memory/cache.h"
 #include "simulate/latency.h"
 #include "sync/failure.h"
@@ -46,13 +47,28 @@ static cpu_command *spare(cpu_engine *engine) {
   return command;
 }
 
+/* A launch of its own, which has the time of this submission; false without memory. */
+static bool set_time(cpu_command *command) {
+  cpu_launch *launch = cpu_launch_copy(command->launch.launch);
+  if (launch == NULL) return false;
+  cpu_bounds_enter(&launch->time);
+  command->launch.launch = launch;
+  return true;
+}
+
 /* Links a copy of the command at the end, with the engine's lock held; NULL without memory. */
 static cpu_command *link_copy(cpu_fifo *fifo, const cpu_command *prototype) {
   cpu_engine *engine = fifo->engine;
   cpu_command *command = spare(engine);
   if (command == NULL) return NULL;
   cpu_command_copy(command, prototype);
+  if (CPU_UNLIKELY(cpu_knobs.bounds) && command->op == CPU_OP_LAUNCH && !set_time(command)) {
+    command->next = engine->spare;
+    engine->spare = command;
+    return NULL;
+  }
   cpu_command_hold(command);
+  if (CPU_UNLIKELY(cpu_knobs.bounds) && command->op == CPU_OP_LAUNCH) cpu_launch_let_go(command->launch.launch);
   command->next = NULL;
   command->sequence = ++fifo->submitted;
   command->stamp = ++engine->pushed;

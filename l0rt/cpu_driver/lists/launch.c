@@ -29,6 +29,7 @@ static cpu_launch *take(cpu_programs *programs, size_t bytes) {
     launch->bytes = bytes;
   }
   atomic_init(&launch->holds, 1);
+  launch->time.number = 0;
   launch->programs = programs;
   atomic_fetch_add(&programs->holds, 1);
   return launch;
@@ -76,6 +77,7 @@ cpu_launch *cpu_launch_copy(const cpu_launch *launch) {
 void cpu_launch_let_go(cpu_launch *launch) {
   if (atomic_fetch_sub(&launch->holds, 1) != 1) return;
   cpu_programs *programs = launch->programs;
+  if (launch->time.number != 0) cpu_bounds_leave(&launch->time);
   free(atomic_exchange(&programs->spare, launch));
   cpu_programs_let_go(programs);
 }
@@ -93,6 +95,7 @@ typedef struct {
 
 /* What a launch under way has been let to reach, so that it stays where it is until the launch ends. */
 typedef struct {
+  uint64_t time; /* of its submission, as bounds.h counts */
   pthread_mutex_t lock;
   void **pins; /* mapped memory */
   uint32_t pin_count, pin_capacity;
@@ -215,8 +218,7 @@ static bool find_behind(uint64_t address, uint64_t *begin, uint64_t *end, int64_
 }
 
 /* All memory that this driver knows of; no other: a kernel's wild pointer must not end the process. */
-static bool find(void *context, uint64_t address, bool write, uint64_t *begin, uint64_t *end, int64_t *shift) {
-  reach *r = context;
+static bool find_known(reach *r, uint64_t address, bool write, uint64_t *begin, uint64_t *end, int64_t *shift) {
   cpu_mapping import;
   *shift = 0;
   if (find_usm(address, write, begin, end, shift)) return true;
@@ -228,6 +230,12 @@ static bool find(void *context, uint64_t address, bool write, uint64_t *begin, u
   }
   if (find_global(r, address, begin, end)) return true;
   return cpu_knobs.lenient && !write && find_behind(address, begin, end, shift);
+}
+
+static bool find(void *context, uint64_t address, bool write, uint64_t *begin, uint64_t *end, int64_t *shift) {
+  reach *r = context;
+  return find_known(r, address, write, begin, end, shift) &&
+         (!cpu_knobs.bounds || cpu_bounds_narrow(r->time, address, begin, end));
 }
 
 static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
@@ -283,6 +291,40 @@ static uint64_t chaos_seed(void) {
   return (v ^ v >> 31) | 1; /* 0 is no chaos */
 }
 
+/* What an argument points to; NULL if it is no pointer. */
+static const void *pointer_at(const cpu_launch *launch, uint32_t i) {
+  const void *pointer = NULL;
+  if (launch->kinds[i].kind == SPIRV_GLOBAL_POINTER || launch->kinds[i].kind == SPIRV_CONSTANT_POINTER)
+    memcpy(&pointer, launch->arguments[i], sizeof(pointer));
+  return pointer;
+}
+
+/* The first argument that points into these bytes; their count if none does. */
+static uint32_t argument_in(const cpu_launch *launch, uint64_t base, size_t size) {
+  uint32_t i = 0;
+  while (i < launch->argument_count && (uintptr_t)pointer_at(launch, i) - base >= size) i++;
+  return i;
+}
+
+static bool is_argument(const void *launch, uint64_t base, size_t size) {
+  return argument_in(launch, base, size) < ((const cpu_launch *)launch)->argument_count;
+}
+
+/* Says of a bad access which block of an allocator it missed. */
+static void add_block(const cpu_launch *launch, spirv_result *result) {
+  cpu_bounds_block block;
+  if (!cpu_bounds_nearest(launch->time.number, result->address, is_argument, launch, &block)) return;
+  size_t length = strlen(result->text);
+  uint32_t i = argument_in(launch, block.base, block.size);
+  length += (size_t)snprintf(result->text + length, sizeof(result->text) - length,
+                             ", offset %lld of the %zu bytes at 0x%llx%s", (long long)(result->address - block.base),
+                             block.size, (unsigned long long)block.base,
+                             block.is_freed ? ", which were freed before the launch" : "");
+  if (i == launch->argument_count || length >= sizeof(result->text)) return;
+  snprintf(result->text + length, sizeof(result->text) - length, "; argument %u%s%.60s points to them", i,
+           launch->kinds[i].name[0] != '\0' ? ", " : "", launch->kinds[i].name);
+}
+
 bool cpu_launch_run(cpu_launch *launch, atomic_bool *cancel) {
   spirv_launch run = {.kernel = launch->kernel,
                       .arguments = launch->arguments,
@@ -307,12 +349,14 @@ bool cpu_launch_run(cpu_launch *launch, atomic_bool *cancel) {
   run.trace = cpu_knobs.trace != NULL && strlen(name) == cpu_knobs.trace_size &&
               memcmp(name, cpu_knobs.trace, cpu_knobs.trace_size) == 0;
   memcpy(run.trace_item, cpu_knobs.trace_first ? run.global_offset : cpu_knobs.trace_item, sizeof(run.trace_item));
-  reach r = {.lock = PTHREAD_MUTEX_INITIALIZER};
+  reach r = {.time = launch->time.number, .lock = PTHREAD_MUTEX_INITIALIZER};
   run.memory = (spirv_memory){.context = &r, .find = find};
   spirv_result result;
   bool good = spirv_run(&run, &result) || result.status == SPIRV_CANCELLED;
   end_reach(&r);
-  return good || fail(launch, result.text);
+  if (good) return true;
+  if (cpu_knobs.bounds && result.status == SPIRV_BAD_ACCESS) add_block(launch, &result);
+  return fail(launch, result.text);
 }
 
 ze_result_t cpu_launch_memory(const cpu_launch *launch) {
@@ -332,14 +376,6 @@ static bool reaches(const cpu_launch *launch, uintptr_t low) {
   if (launch->access == 0) return false;
   ze_kernel_indirect_access_flags_t kind = cpu_usm_access(launch->context, (const void *)low);
   return (launch->access & kind) != 0;
-}
-
-/* What an argument points to; NULL if it is no pointer. */
-static const void *pointer_at(const cpu_launch *launch, uint32_t i) {
-  const void *pointer = NULL;
-  if (launch->kinds[i].kind == SPIRV_GLOBAL_POINTER || launch->kinds[i].kind == SPIRV_CONSTANT_POINTER)
-    memcpy(&pointer, launch->arguments[i], sizeof(pointer));
-  return pointer;
 }
 
 bool cpu_launch_touches(const cpu_launch *launch, uintptr_t low, uintptr_t high) {

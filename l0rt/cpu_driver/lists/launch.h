@@ -3,11 +3,13 @@
 #ifndef L0RT_CPU_LAUNCH_H
 #define L0RT_CPU_LAUNCH_H
 
+#include "memory/bounds.h"
 #include "modules/kernel.h"
 
 typedef struct cpu_launch {
   _Atomic uint32_t holds; /* commands, recorded and submitted */
   size_t bytes;           /* of its memory */
+  cpu_bounds_time time; /* when it was submitted, with L0RT_CPU_BOUNDS */
   cpu_programs *programs; /* held */
   const spirv_kernel *kernel;
   uint32_t group_size[3];

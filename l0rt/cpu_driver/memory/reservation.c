@@ -11,7 +11,9 @@
 
 #include "base/clock.h"
 #include "base/gate.h"
+#include "base/knobs.h"
 #include "lists/work.h"
+#include "memory/bounds.h"
 #include "memory/heap.h"
 #include "simulate/latency.h"
 #include "simulate/quirk.h"
@@ -244,6 +246,7 @@ static void release(reservation *r) {
 
 /* Out of the list already. */
 static void end(reservation *r) {
+  if (CPU_UNLIKELY(cpu_knobs.bounds)) cpu_bounds_mark(CPU_MARK_NO_RANGE, (void *)r->base, r->size, 0);
   cpu_context_let_go(r->context);
   release(r);
   cpu_count(CPU_RESERVATION, -1);

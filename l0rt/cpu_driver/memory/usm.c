@@ -9,6 +9,7 @@
 #include "base/gate.h"
 #include "base/invariant.h"
 #include "lists/work.h"
+#include "memory/bounds.h"
 #include "memory/cache.h"
 #include "memory/import.h"
 #include "simulate/fault.h"
@@ -78,6 +79,7 @@ bool cpu_memory_is_device(const void *pointer) {
 bool cpu_usm_end(cpu_found found, uint32_t state) {
   cpu_cache_flush(); /* nothing may be written there later */
   if (!atomic_compare_exchange_strong(&found.block->state, &state, CPU_BLOCK_FREE)) return false;
+  if (CPU_UNLIKELY(cpu_knobs.bounds)) cpu_bounds_mark(CPU_MARK_NO_RANGE, (void *)found.base, found.block->size, 0);
   if (found.block->file != 0) {
     cpu_heap_unmap_file(heap_of(found.block), found);
     close(found.block->file);

@@ -30,6 +30,7 @@ from l0rt.runtime.alloc.history cimport (
     context_begin,
     context_end,
     context_leave,
+    guard_bytes,
     history_alloc,
     history_free,
     note_alloc,
@@ -99,8 +100,8 @@ cdef inline l0rt_block* try_take(l0rt_arena* arena, size_t nbytes, bint locked, 
 
 cdef l0rt_block* take_recorded(l0rt_arena* arena, size_t nbytes, uint32_t raw) noexcept nogil:
     """A hit that was none only because it is recorded."""
-    cdef size_t klass = (nbytes - 1) >> GRAIN_SHIFT
-    cdef l0rt_block* block = arena.stacks[klass]
+    cdef size_t klass = (nbytes + guard_bytes - 1) >> GRAIN_SHIFT
+    cdef l0rt_block* block = arena.stacks[klass] if klass < CLASSES else NULL
     if block == NULL or signs_of_pop(arena, klass, nbytes) < 0:
         return take_locked(arena, nbytes, raw)
     stack_pop(arena, klass, nbytes, LIVE | raw)
@@ -194,6 +195,7 @@ cdef bint passes_bound(l0rt_block* block) noexcept nogil:
 
 cdef uint64_t size_step(const l0rt_tuning* tuning, uint64_t nbytes) noexcept nogil:
     """The next of the steps that the tuning puts between two powers of two, and of 512 bytes."""
+    nbytes += guard_bytes
     cdef int log = 63 - leading_zeros(nbytes | 1), interval = log - 20
     cdef uint64_t power = <uint64_t>1 << log, step
     interval = 0 if interval < 0 else 15 if interval > 15 else interval

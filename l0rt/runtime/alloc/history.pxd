@@ -29,6 +29,13 @@ cdef enum:                          # flags of `recording`
     STACKS_OF_FREE = 8
     RECORDS_TAGS = 16
     RECORDS_PINNED = 32             # of the wish alone: pinned memory too
+    MARKS = 64                      # of the heap alone: its driver gets marks of what is allocated
+
+# The driver's function that takes marks of ranges and blocks, so that kernels fail outside of them, and how many bytes
+# behind each block belong to none; 0: the driver takes no marks. Set before there are heaps.
+ctypedef int (*l0rt_mark)(uint32_t mark, const void* ptr, size_t nbytes, size_t requested) noexcept nogil
+cdef void marks_begin(l0rt_mark function, uint64_t guard) noexcept nogil
+cdef uint64_t guard_bytes
 
 # The arena's lock is held.
 cdef void history_alloc(l0rt_block* block) noexcept nogil

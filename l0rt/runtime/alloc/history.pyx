@@ -9,6 +9,7 @@ from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memset
 
 from l0rt.runtime.alloc.atomics cimport load_i64, spin_lock, spin_unlock, store_i64, unlikely
+from l0rt.runtime.alloc.share cimport is_kept
 from l0rt.runtime.alloc.stacks cimport stack_gather
 from l0rt.runtime.alloc.stats cimport recount_lock_all, recount_unlock
 from l0rt.runtime.alloc.types cimport l0rt_entry, l0rt_history, l0rt_segment
@@ -78,9 +79,17 @@ cdef enum:
     CHUNK = 1 << CHUNK_SHIFT        # entries that get memory at once: 1 MiB
     TAGS_AT_FIRST = 64
 
+cdef enum:                          # marks, as the CPU driver's memory/bounds.h has them
+    MARK_RANGE = 0
+    MARK_NO_RANGE = 1
+    MARK_BLOCK = 2
+    MARK_FREED = 3
+    MARK_KEPT = 2                   # more, where a graph keeps the pool's addresses
+
 cdef int64_t _flags                 # for every heap
 cdef uint64_t _capacity
 cdef uint32_t _skipped
+cdef l0rt_mark _mark
 
 clock_begin()
 
@@ -157,10 +166,21 @@ cdef inline void write_entry(l0rt_history* history, l0rt_arena* arena, int actio
             entry.pool_id[0], entry.pool_id[1] = arena.private_pool.id[0], arena.private_pool.id[1]
 
 
+cdef void marks_begin(l0rt_mark function, uint64_t guard) noexcept nogil:
+    global _mark, guard_bytes
+    _mark, guard_bytes = function, guard
+
+
+cdef inline void mark_block(l0rt_block* block, uint32_t mark) noexcept nogil:
+    if block.arena.recording & MARKS:
+        _mark(mark + (MARK_KEPT if is_kept(block.arena.private_pool) else 0), block.ptr, block.size, block.requested)
+
+
 cdef void history_alloc(l0rt_block* block) noexcept nogil:
     cdef l0rt_arena* arena = block.arena
     cdef l0rt_history* history = arena.heap.history
     cdef int64_t recording = arena.recording
+    mark_block(block, MARK_BLOCK)
     block.stack = doing.stack if recording & RECORDS_BLOCKS else 0
     block.tag = doing.tag if recording & RECORDS_TAGS else 0
     if not spin_lock(&history.lock):
@@ -179,6 +199,8 @@ cdef void history_free(l0rt_block* block, int action) noexcept nogil:
     cdef l0rt_history* history = arena.heap.history
     cdef int64_t recording = arena.recording
     cdef int kept = action
+    if action != FREE_COMPLETED:
+        mark_block(block, MARK_FREED)
     if not spin_lock(&history.lock):
         return
     if block.tag != 0 and action != FREE_COMPLETED:
@@ -197,6 +219,8 @@ cdef void history_free(l0rt_block* block, int action) noexcept nogil:
 
 cdef void history_segment(l0rt_arena* arena, int action, void* ptr, uint64_t size) noexcept nogil:
     cdef l0rt_history* history = arena.heap.history
+    if arena.recording & MARKS:
+        _mark(MARK_RANGE if action == SEGMENT_ALLOC or action == SEGMENT_MAP else MARK_NO_RANGE, ptr, size, 0)
     if arena.recording & RECORDS_ENTRIES and spin_lock(&history.lock):
         write_entry(history, arena, action, <uintptr_t>ptr, size,
                     doing.stack if arena.recording & STACKS_OF_ALLOC else 0, 0)
@@ -401,6 +425,8 @@ cdef int history_follow(l0rt_heap* heap, int64_t flags, bint clears) noexcept no
     changed."""
     cdef l0rt_arena* arena
     cdef bint has_begun, begins_tags
+    if _mark != NULL:
+        flags |= MARKS
     if (flags == 0 and heap.history == NULL) or not recount_lock_all(heap):
         return 0
     if heap.history == NULL:

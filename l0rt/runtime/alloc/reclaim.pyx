@@ -31,7 +31,7 @@ from l0rt.runtime.alloc.cross_stream cimport code_when_closed, lent, merged, rec
 from l0rt.runtime.alloc.deferred_free cimport pending_poll, pending_wait
 from l0rt.runtime.alloc.expandable_segment cimport range_grow, ranges_release
 from l0rt.runtime.alloc.growth cimport has_small_segments, small_segment
-from l0rt.runtime.alloc.history cimport note_alloc
+from l0rt.runtime.alloc.history cimport guard_bytes, note_alloc
 from l0rt.runtime.alloc.headroom cimport headroom_take
 from l0rt.runtime.alloc.segment cimport (
     padding_of,
@@ -159,7 +159,7 @@ cdef int uncached_malloc(
     l0rt_heap* heap, l0rt_arena* arena, size_t nbytes, l0rt_block** out, bint* by_limit
 ) noexcept nogil:
     """An allocation with a segment of its own. No lock is held."""
-    cdef uint64_t size = (nbytes + PAGE - 1) & ~<uint64_t>(PAGE - 1)
+    cdef uint64_t size = (nbytes + guard_bytes + PAGE - 1) & ~<uint64_t>(PAGE - 1)
     cdef int status
     mutex_lock(&heap.growth)
     heap.requester = arena

@@ -28,6 +28,7 @@ from l0rt.runtime.alloc.history cimport (
     RECORDS_PINNED,
     context_begin,
     context_end,
+    guard_bytes,
     history_follow,
     history_note,
     history_reset,
@@ -57,7 +58,14 @@ from l0rt.runtime.memory.active_pool cimport (
     pool_for,
     set_filling,
 )
-from l0rt.runtime.memory.operations cimport close_heap, device_ops, device_options, forget_heap, shared_malloc
+from l0rt.runtime.memory.operations cimport (
+    close_heap,
+    device_ops,
+    device_options,
+    forget_heap,
+    mark_memory,
+    shared_malloc,
+)
 from l0rt.runtime.memory.pluggable cimport current_upstream, raise_failure
 from l0rt.runtime.streams.devices cimport core_device, device_at, device_record, device_total
 from l0rt.runtime.streams.naming cimport index_of, needed
@@ -97,6 +105,7 @@ cdef int make_heap(l0rt_device* device) except -1:
     making one."""
     cdef l0rt_heap_options options
     cdef l0rt_heap* heap
+    mark_memory(device)
     device_options(device, &options)
     heap = heap_create(&device_ops, device, &options)
     if heap == NULL:
@@ -127,6 +136,7 @@ cdef int tune(l0rt_heap* heap, l0rt_device* device) except -1:
     # Measured, and not asked for: maps bind nothing here, and calls are few with torch's segments.
     if not conf.expandable_segments and "segments" not in named and config.is_measured("expandable_segments"):
         tuning.torch_segments = True
+    tuning.rounds |= guard_bytes != 0
     cdef uint64_t limit = limit_of(device)
     cdef int status
     with nogil:

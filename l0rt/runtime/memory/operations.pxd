@@ -10,6 +10,8 @@ cdef l0rt_memory_ops device_ops
 cdef size_t machine_memory() noexcept nogil
 
 cdef void device_options(l0rt_device* device, l0rt_heap_options* options) noexcept nogil
+# Let heaps mark for the CPU driver what they allocate, if it checks bounds.
+cdef int mark_memory(l0rt_device* device) except -1
 cdef void stream_ops(l0rt_memory_ops* ops) noexcept
 # Are the streams that order this heap's memory l0rt's?
 cdef bint knows_streams(const l0rt_heap* heap) noexcept nogil

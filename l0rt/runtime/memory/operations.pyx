@@ -29,9 +29,11 @@ from l0rt._base.interrupts cimport interrupt_defer
 from l0rt.runtime.alloc.block cimport block_is_allocated
 from l0rt.runtime.alloc.expandable_segment cimport range_close
 from l0rt.runtime.alloc.heap cimport GRANULE, block_free, heap_close, options_map
+from l0rt.runtime.alloc.history cimport l0rt_mark, marks_begin
 from l0rt.runtime.alloc.stats cimport heap_arenas
 from l0rt.runtime.alloc.types cimport *
 from l0rt.runtime.streams.capture cimport capture_is_of, captures
+from l0rt.runtime.streams.devices cimport core_device
 from l0rt.runtime.streams.event_pool cimport slot_release
 from l0rt.runtime.streams.queue cimport queue_open, queue_try_end_event, wait_untold
 from l0rt.runtime.streams.stream_pool cimport context_rest
@@ -289,6 +291,13 @@ cdef void stream_ops(l0rt_memory_ops* ops) noexcept:
 
 cdef bint knows_streams(const l0rt_heap* heap) noexcept nogil:
     return heap.ops.record == op_record
+
+
+cdef int mark_memory(l0rt_device* device) except -1:
+    cdef void* function = core_device(device.index).driver.extension("l0rtCpuMarkMemory")
+    if function != NULL:
+        marks_begin(<l0rt_mark>function, GRAIN)
+    return 0
 
 
 cdef void device_options(l0rt_device* device, l0rt_heap_options* options) noexcept nogil:

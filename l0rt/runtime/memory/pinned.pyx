@@ -17,7 +17,7 @@ from l0rt.core.memory cimport memory_release, memory_reserve
 from l0rt.runtime.alloc.arena_index cimport heap_arena
 from l0rt.runtime.alloc.atomics cimport load, spin_lock, spin_unlock, store
 from l0rt.runtime.alloc.heap cimport arena_attempt, block_find, heap_create, heap_destroy, heap_trim, heap_tune
-from l0rt.runtime.alloc.history cimport history_follow, history_reset, history_wanted, host_flags
+from l0rt.runtime.alloc.history cimport guard_bytes, history_follow, history_reset, history_wanted, host_flags
 from l0rt.runtime.alloc.reclaim cimport background_add, background_end, background_forget
 from l0rt.runtime.alloc.share cimport private_pool_release
 from l0rt.runtime.alloc.stats cimport count_oom, heap_reset_accumulated, heap_reset_peak, heap_stats
@@ -30,6 +30,7 @@ from l0rt.runtime.memory.operations cimport (
     close_heap,
     forget_heap,
     machine_memory,
+    mark_memory,
     shared_is_held,
     stream_ops,
     told,
@@ -87,6 +88,7 @@ cdef int make_host_heap(l0rt_device* device) except -1:
     cdef l0rt_heap* heap
     cdef int i
     learn_nodes()
+    mark_memory(device)
     memset(&options, 0, sizeof(options))
     memory = <l0rt_host_memory*>calloc(1, sizeof(l0rt_host_memory))     # stays as long as the heap does
     if memory == NULL:
@@ -155,6 +157,7 @@ cdef int tune_host(l0rt_heap* heap) except -1:
     if together is None:
         together = total_ram() // (8 if os.path.exists("/dev/dxg") else 4) >> 20    # WSL pins less than there is
     tuning.cached_most = max(<uint64_t>1, <uint64_t>min(together, 1 << 40) << 20)
+    tuning.rounds |= guard_bytes != 0
     cdef int status
     with nogil:
         status = heap_tune(heap, &tuning)
