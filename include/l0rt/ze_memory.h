@@ -55,6 +55,17 @@ typedef enum {
   ZE_MEMORY_ACCESS_ATTRIBUTE_READONLY = 2,
 } ze_memory_access_attribute_t;
 
+typedef enum { /* 1.7 */
+               ZE_MEMORY_ATOMIC_ATTR_EXP_FLAG_NO_ATOMICS = 1u << 0,
+               ZE_MEMORY_ATOMIC_ATTR_EXP_FLAG_NO_HOST_ATOMICS = 1u << 1,
+               ZE_MEMORY_ATOMIC_ATTR_EXP_FLAG_HOST_ATOMICS = 1u << 2,
+               ZE_MEMORY_ATOMIC_ATTR_EXP_FLAG_NO_DEVICE_ATOMICS = 1u << 3,
+               ZE_MEMORY_ATOMIC_ATTR_EXP_FLAG_DEVICE_ATOMICS = 1u << 4,
+               ZE_MEMORY_ATOMIC_ATTR_EXP_FLAG_NO_SYSTEM_ATOMICS = 1u << 5,
+               ZE_MEMORY_ATOMIC_ATTR_EXP_FLAG_SYSTEM_ATOMICS = 1u << 6,
+} ze_memory_atomic_attr_exp_flag_t;
+typedef uint32_t ze_memory_atomic_attr_exp_flags_t;
+
 typedef enum {
   ZE_PHYSICAL_MEM_FLAG_TBD = 1u << 0, /* 1.7: _ALLOCATE_ON_DEVICE */
   ZE_PHYSICAL_MEM_FLAG_ALLOCATE_ON_HOST = 1u << 1, /* 1.7 */

@@ -293,6 +293,11 @@ ze_result_t zesDeviceEnumTemperatureSensors(zes_device_handle_t handle, uint32_t
 ze_result_t zesDeviceEnumOverclockDomains(zes_device_handle_t handle, uint32_t *count, void *parts);
 ze_result_t zeMemGetIpcHandleWithProperties(ze_context_handle_t context, const void *pointer, void *next,
                                             ze_ipc_mem_handle_t *ipc);
+ze_result_t zeMemSetAtomicAccessAttributeExp(ze_context_handle_t context, ze_device_handle_t device,
+                                             const void *pointer, size_t size, ze_memory_atomic_attr_exp_flags_t flags);
+ze_result_t zeMemGetAtomicAccessAttributeExp(ze_context_handle_t context, ze_device_handle_t device,
+                                             const void *pointer, size_t size,
+                                             ze_memory_atomic_attr_exp_flags_t *flags);
 ze_result_t zeMemGetFileDescriptorFromIpcHandleExp(ze_context_handle_t context, ze_ipc_mem_handle_t ipc,
                                                    uint64_t *descriptor);
 ze_result_t zeMemGetIpcHandleFromFileDescriptorExp(ze_context_handle_t context, uint64_t descriptor,

@@ -315,6 +315,17 @@ static void events_change(void) {
   GIVES(ERROR_INVALID_SIZE, zeCommandListUpdateMutableCommandWaitEventsExp(list, id, 0, waits[1]));
   GIVES(ERROR_INVALID_SIZE, zeCommandListUpdateMutableCommandWaitEventsExp(list, silent, 1, waits[1]));
   ze_event_handle_t last = waits[1][WIDE - 1];
+  ze_context_handle_t other, own = context;
+  OK(zeContextCreate(driver, &(ze_context_desc_t){.stype = ZE_STRUCTURE_TYPE_CONTEXT_DESC}, &other));
+  context = other;
+  ze_event_pool_handle_t other_pool = pool_of(1, 0);
+  context = own;
+  waits[1][WIDE - 1] = event_of(other_pool, 0);
+  GIVES(ERROR_INVALID_ARGUMENT, zeCommandListUpdateMutableCommandSignalEventExp(list, id, waits[1][WIDE - 1]));
+  GIVES(ERROR_INVALID_ARGUMENT, zeCommandListUpdateMutableCommandWaitEventsExp(list, id, WIDE, waits[1]));
+  OK(zeEventDestroy(waits[1][WIDE - 1]));
+  OK(zeEventPoolDestroy(other_pool));
+  OK(zeContextDestroy(other));
   waits[1][WIDE - 1] = loose;
   GIVES(ERROR_INVALID_ARGUMENT, zeCommandListUpdateMutableCommandWaitEventsExp(list, id, WIDE, waits[1]));
   waits[1][WIDE - 1] = (ze_event_handle_t)pool;

@@ -211,7 +211,13 @@ static void share_physical_memory(void) {
   GIVES(ERROR_INVALID_ARGUMENT, zeMemGetIpcHandle(context, range + 4 * HALF, &unmapped));
   desc.flags = ZE_PHYSICAL_MEM_FLAG_ALLOCATE_ON_HOST;
   OK(zePhysicalMemCreate(context, device, &desc, &host));
-  GIVES(ERROR_INVALID_ARGUMENT, zeMemGetIpcHandle(context, host, &unmapped));
+  OK(zeMemGetIpcHandle(context, host, &unmapped));
+  OK(zeMemOpenIpcHandle(context, device, unmapped, 0, (void **)&opened));
+  OK(zeVirtualMemMap(context, range + 2 * HALF, 2 * HALF, host, 0, ZE_MEMORY_ACCESS_ATTRIBUTE_READWRITE));
+  range[2 * HALF] = 6;
+  CHECK(opened[0] == 6);
+  OK(zeMemCloseIpcHandle(context, opened));
+  OK(zeVirtualMemUnmap(context, range + 2 * HALF, 2 * HALF));
   OK(zePhysicalMemDestroy(context, host));
   OK(zeVirtualMemUnmap(context, range, 2 * HALF));
   OK(zePhysicalMemDestroy(context, physical));
@@ -261,7 +267,9 @@ int main(void) {
   ze_ipc_event_pool_handle_t none;
   ze_event_pool_handle_t plain = pool_of(1, 0);
   GIVES(ERROR_INVALID_ARGUMENT, zeEventPoolGetIpcHandle(plain, &none));
-  GIVES(ERROR_INVALID_ARGUMENT, zeMemGetIpcHandle(context, copy, &again));
+  void *migrating = shared_memory(SIZE);
+  GIVES(ERROR_INVALID_ARGUMENT, zeMemGetIpcHandle(context, migrating, &again));
+  OK(zeMemFree(context, migrating));
   /* A handle becomes a descriptor, and a descriptor a handle: for processes that pass descriptors on. */
   uint64_t descriptor;
   void *opened;

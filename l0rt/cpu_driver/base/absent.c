@@ -47,14 +47,12 @@ ABSENT(zeDeviceValidateRuntimeRequirements)
 ABSENT(zeDriverRTASFormatCompatibilityCheckExt)
 ABSENT(zeDriverRTASFormatCompatibilityCheckExp)
 
-/* External semaphores, fabrics, atomic access by allocation. */
+/* External semaphores and fabrics. */
 ABSENT(zeDeviceImportExternalSemaphoreExt)
 ABSENT(zeDeviceReleaseExternalSemaphoreExt)
 ABSENT(zeCommandListAppendSignalExternalSemaphoreExt)
 ABSENT(zeCommandListAppendWaitExternalSemaphoreExt)
 ABSENT(zeDeviceGetFabricVertexExp)
-ABSENT(zeMemSetAtomicAccessAttributeExp)
-ABSENT(zeMemGetAtomicAccessAttributeExp)
 
 /* Counters that the program owns, or that processes share. */
 ABSENT(zeDeviceGetAggregatedCopyOffloadIncrementValue)

@@ -4,6 +4,7 @@
 #define L0RT_CPU_CONTEXT_H
 
 #include "base/device.h"
+#include "base/knobs.h"
 
 typedef struct {
   cpu_object base;
@@ -22,6 +23,12 @@ static inline void cpu_context_let_go(cpu_context *context) {
 
 static inline bool cpu_context_has(const cpu_context *context, const cpu_device *device) {
   return (context->devices >> device->index & 1) != 0;
+}
+
+/* May an object of one context be used with one of the other? The specification forbids it; Intel's driver does not look,
+ * so L0RT_CPU_LENIENT lets it pass. */
+static inline bool cpu_contexts_agree(const cpu_context *one, const cpu_context *other) {
+  return one == other || cpu_knobs.lenient;
 }
 
 /* What else a context has to do with, in the order of its end, and NULLs behind the last: packages that come later in the

@@ -9,6 +9,7 @@
 #include "base/gate.h"
 #include "base/knobs.h"
 #include "graphs/mutation.h"
+#include "memory/external.h"
 #include "modules/native.h"
 #include "simulate/profile.h"
 
@@ -192,11 +193,12 @@ CPU_EXPORT ze_result_t zeDeviceGetImageProperties(ze_device_handle_t handle, ze_
   return ZE_RESULT_SUCCESS;
 }
 
-/* All zero: nothing is imported or exported. */
+/* Of memory; images are not there. */
 CPU_EXPORT ze_result_t zeDeviceGetExternalMemoryProperties(ze_device_handle_t handle,
                                                            ze_device_external_memory_properties_t *p) {
   CHECK_ARGUMENTS(handle, p);
   CLEAR(p);
+  p->memoryAllocationImportTypes = p->memoryAllocationExportTypes = cpu_external_types();
   return ZE_RESULT_SUCCESS;
 }
 

@@ -31,7 +31,7 @@ static ze_result_t next_id(cpu_list *list, const ze_mutable_command_id_exp_desc_
   for (uint32_t i = 0; i < kernel_count; i++) {
     const cpu_kernel *kernel = cpu_kernel_cast(kernels[i]);
     CPU_REFUSE_IF(kernel == NULL, ERROR_INVALID_NULL_HANDLE);
-    if (kernel->module->context != list->context || kernel->module->device != list->device)
+    if (!cpu_contexts_agree(kernel->module->context, list->context) || kernel->module->device != list->device)
       return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "a kernel is of another context or device than the list");
   }
   uint32_t flags = desc->flags == 0 ? (uint32_t)CPU_MUTABLE_BY_DEFAULT : desc->flags;
@@ -192,6 +192,8 @@ CPU_EXPORT ze_result_t zeCommandListUpdateMutableCommandSignalEventExp(ze_comman
     return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "the command cannot be changed so");
   cpu_event *event = signal == NULL ? NULL : cpu_event_cast(signal);
   CPU_REFUSE_IF(signal != NULL && event == NULL, ERROR_INVALID_SYNCHRONIZATION_OBJECT);
+  if (event != NULL) result = cpu_list_check_context(list, event);
+  if (result != ZE_RESULT_SUCCESS) return result;
   if (event != NULL && cpu_event_traits(event) != item->traits[0])
     return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "the event is of another kind than the one that it replaces");
   list->recorded[item->last].signal = event;
@@ -199,12 +201,15 @@ CPU_EXPORT ze_result_t zeCommandListUpdateMutableCommandSignalEventExp(ze_comman
   return ZE_RESULT_SUCCESS;
 }
 
-static ze_result_t check_waits(const cpu_mutation *item, uint32_t count, ze_event_handle_t *waits) {
+static ze_result_t check_waits(const cpu_list *list, const cpu_mutation *item, uint32_t count,
+                               ze_event_handle_t *waits) {
   CPU_REFUSE_IF(count != item->wait_count && (waits != NULL || count != 0), ERROR_INVALID_SIZE);
   for (uint32_t i = 0; i < count && waits != NULL; i++) {
     if (waits[i] == NULL) continue;
     const cpu_event *event = cpu_event_cast(waits[i]);
     CPU_REFUSE_IF(event == NULL, ERROR_INVALID_SYNCHRONIZATION_OBJECT);
+    ze_result_t result = cpu_list_check_context(list, event);
+    if (result != ZE_RESULT_SUCCESS) return result;
     if (cpu_event_traits(event) != item->traits[1 + i])
       return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "the event is of another kind than the one that it replaces");
   }
@@ -220,7 +225,7 @@ CPU_EXPORT ze_result_t zeCommandListUpdateMutableCommandWaitEventsExp(ze_command
   const cpu_mutation *item = cpu_mutations_find(list, id);
   if (item == NULL || (item->flags & ZE_MUTABLE_COMMAND_EXP_FLAG_WAIT_EVENTS) == 0)
     return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "the command cannot be changed so");
-  result = check_waits(item, count, waits);
+  result = check_waits(list, item, count, waits);
   if (result != ZE_RESULT_SUCCESS) return result;
   for (uint32_t k = item->first; k <= item->last; k++) list->recorded[k].wait_count = 0;
   for (uint32_t i = 0; i < count && waits != NULL; i++) {
@@ -238,7 +243,7 @@ static ze_result_t check_kernel(const cpu_list *list, uint64_t id, ze_kernel_han
   const cpu_kernel *kernel = cpu_kernel_cast(handle);
   bool known = false;
   for (uint32_t i = 0; i < item->kernel_count; i++) known |= item->kernels[i] == handle;
-  CPU_REFUSE_IF(kernel == NULL || !known || kernel->module->context != list->context ||
+  CPU_REFUSE_IF(kernel == NULL || !known || !cpu_contexts_agree(kernel->module->context, list->context) ||
                     kernel->module->device != list->device,
                 ERROR_INVALID_KERNEL_HANDLE);
   return ZE_RESULT_SUCCESS;

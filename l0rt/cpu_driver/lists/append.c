@@ -37,9 +37,17 @@ static ze_result_t put(cpu_list *list, cpu_command *command, uint32_t count, ze_
   return list->immediate ? cpu_submit(&list->fifo, command) : cpu_list_record(list, command);
 }
 
+ze_result_t cpu_list_check_context(const cpu_list *list, const cpu_event *event) {
+  return cpu_contexts_agree(cpu_event_context(event), list->context)
+             ? ZE_RESULT_SUCCESS
+             : CPU_REFUSED(ERROR_INVALID_ARGUMENT, "the event is of another context than the list");
+}
+
 static ze_result_t check_event(const cpu_list *list, ze_event_handle_t handle, bool signal) {
   const cpu_event *event = cpu_event_cast(handle);
   CPU_REFUSE_IF(event == NULL, ERROR_INVALID_SYNCHRONIZATION_OBJECT);
+  ze_result_t result = cpu_list_check_context(list, event);
+  if (result != ZE_RESULT_SUCCESS) return result;
   if (!cpu_event_is_counter_based(event)) return ZE_RESULT_SUCCESS;
   uint32_t needed = list->immediate ? ZE_EVENT_COUNTER_BASED_FLAG_IMMEDIATE : ZE_EVENT_COUNTER_BASED_FLAG_NON_IMMEDIATE;
   if ((event->counter_flags & needed) == 0)
@@ -157,7 +165,8 @@ CPU_EXPORT ze_result_t zeCommandListAppendEventReset(ze_command_list_handle_t ha
   command.reset.event = cpu_event_cast(event);
   CPU_REFUSE_IF(command.reset.event == NULL || cpu_event_is_counter_based(command.reset.event),
                 ERROR_INVALID_SYNCHRONIZATION_OBJECT);
-  return cpu_list_append(list, &command, NULL, 0, NULL);
+  ze_result_t result = cpu_list_check_context(list, command.reset.event);
+  return result == ZE_RESULT_SUCCESS ? cpu_list_append(list, &command, NULL, 0, NULL) : result;
 }
 
 CPU_EXPORT ze_result_t zeCommandListAppendWriteGlobalTimestamp(ze_command_list_handle_t handle, uint64_t *target,
@@ -189,7 +198,9 @@ CPU_EXPORT ze_result_t zeCommandListAppendQueryKernelTimestamps(ze_command_list_
     cpu_event *event = cpu_event_cast(events[i]);
     CPU_REFUSE_IF(event == NULL || !event->timed || cpu_event_is_counter_based(event),
                   ERROR_INVALID_SYNCHRONIZATION_OBJECT);
-    ze_result_t result = cpu_memory_check((char *)target + (offsets ? offsets[i] : (size_t)i * RESULT), RESULT, true);
+    ze_result_t result = cpu_list_check_context(list, event);
+    if (result == ZE_RESULT_SUCCESS)
+      result = cpu_memory_check((char *)target + (offsets ? offsets[i] : (size_t)i * RESULT), RESULT, true);
     if (result != ZE_RESULT_SUCCESS) return result;
   }
   cpu_command begin = {.op = CPU_OP_NONE};

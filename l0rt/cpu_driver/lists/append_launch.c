@@ -15,7 +15,7 @@ enum { COUNTS = sizeof(ze_group_count_t) };
 static ze_result_t check(const cpu_list *list, const cpu_kernel *kernel) {
   CPU_REFUSE_IF(list == NULL || kernel == NULL, ERROR_INVALID_NULL_HANDLE);
   CPU_REFUSE_IF(!cpu_group_computes(list->ordinal), ERROR_INVALID_COMMAND_LIST_TYPE);
-  if (list->context != kernel->module->context || list->device != kernel->module->device)
+  if (!cpu_contexts_agree(list->context, kernel->module->context) || list->device != kernel->module->device)
     return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "the kernel is of another context or device than the list");
   spirv_result why;
   if (!spirv_kernel_prepare(kernel->kernel, &why)) return CPU_REFUSED(ERROR_UNSUPPORTED_FEATURE, why.text);

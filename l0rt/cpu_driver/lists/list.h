@@ -36,6 +36,9 @@ _Static_assert(sizeof(cpu_list) <= CPU_SLOT, "an object must fit its slot");
 
 static inline cpu_list *cpu_list_cast(ze_command_list_handle_t handle) { return cpu_cast(handle, CPU_LIST); }
 
+/* May this event be used with the list? */
+ze_result_t cpu_list_check_context(const cpu_list *list, const cpu_event *event);
+
 /* May a command with these events be appended? All of them are checked before anything is. */
 ze_result_t cpu_list_check(const cpu_list *list, ze_event_handle_t signal, uint32_t wait_count,
                            ze_event_handle_t *waits);

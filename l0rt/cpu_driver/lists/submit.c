@@ -82,7 +82,7 @@ ze_result_t cpu_lists_check(const cpu_context *context, const cpu_device *device
     const cpu_list *list = cpu_list_cast(lists[i]);
     CPU_REFUSE_IF(list == NULL, ERROR_INVALID_NULL_HANDLE);
     CPU_REFUSE_IF(list->immediate || list->ordinal != ordinal, ERROR_INVALID_COMMAND_LIST_TYPE);
-    if (!cpu_list_is_closed(list) || list->context != context || list->device != device)
+    if (!cpu_list_is_closed(list) || !cpu_contexts_agree(list->context, context) || list->device != device)
       return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "a list is open, or of another context or device than the queue");
     for (uint32_t k = 0; k < list->count; k++) {
       CPU_REFUSE_IF(!cpu_command_valid(&list->recorded[k]), ERROR_INVALID_SYNCHRONIZATION_OBJECT);

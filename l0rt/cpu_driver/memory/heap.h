@@ -26,10 +26,17 @@ typedef struct {
   size_t size;          /* as asked for */
   uint64_t id;
   int file;      /* that holds it, once it is shared with other processes; 0 before */
-  bool imported; /* from another process: closed, not freed, and not on this one's account */
+  uint8_t origin;  /* cpu_block_origin */
+  uint8_t exports; /* as which types of file descriptors it was allocated to be exported */
+  _Atomic(uint8_t *)
+      atomic_access; /* of shared memory: the attributes by the number of the device; NULL: none is set */
 } cpu_block;
 
 enum cpu_block_state { CPU_BLOCK_FREE, CPU_BLOCK_LIVE, CPU_BLOCK_DEFERRED };
+
+/* An opened block is of a handle of another process, and is closed, not freed; an imported one is of a file descriptor.
+ * Neither is on this process's account. */
+enum cpu_block_origin { CPU_BLOCK_ALLOCATED, CPU_BLOCK_OPENED, CPU_BLOCK_IMPORTED };
 
 typedef struct {
   cpu_block *blocks;
@@ -51,6 +58,10 @@ typedef struct {
 
 extern cpu_heap cpu_device_heap; /* a heap of its own, so that it can be hidden from the host */
 extern cpu_heap cpu_host_heap;   /* host and shared memory */
+
+static inline cpu_heap *cpu_heap_of(const cpu_block *block) {
+  return block->type == ZE_MEMORY_TYPE_DEVICE ? &cpu_device_heap : &cpu_host_heap;
+}
 
 typedef struct {
   cpu_block *block; /* NULL: no such block */

@@ -7,6 +7,7 @@
 
 #include "base/gate.h"
 #include "lists/work.h"
+#include "memory/external.h"
 #include "memory/reservation.h"
 #include "memory/share.h"
 #include "memory/usm.h"
@@ -45,44 +46,6 @@ CPU_EXPORT ze_result_t zeVirtualMemQueryPageSize(ze_context_handle_t context, ze
   return ZE_RESULT_SUCCESS;
 }
 
-CPU_EXPORT ze_result_t zePhysicalMemCreate(ze_context_handle_t context_handle, ze_device_handle_t device_handle,
-                                           ze_physical_mem_desc_t *desc, ze_physical_mem_handle_t *out) {
-  static _Atomic uint64_t last_id;
-  CPU_ENTER();
-  cpu_context *context = cpu_context_cast(context_handle);
-  cpu_device *device = cpu_device_cast(device_handle);
-  CPU_REFUSE_IF(context == NULL || (device == NULL && device_handle != NULL), ERROR_INVALID_NULL_HANDLE);
-  CPU_REFUSE_IF(desc == NULL || out == NULL, ERROR_INVALID_NULL_POINTER);
-  bool on_host = (desc->flags & ZE_PHYSICAL_MEM_FLAG_ALLOCATE_ON_HOST) != 0;
-  CPU_REFUSE_IF(device == NULL && !on_host, ERROR_INVALID_NULL_HANDLE);
-  CPU_REFUSE_IF(desc->flags > (cpu_knobs.neo_22_43 ? 0x1 : 0x3), ERROR_INVALID_ENUMERATION);
-  size_t page = on_host ? HOST_PAGE : cpu_virtual_page(desc->size);
-  CPU_REFUSE_IF(desc->size == 0 || desc->size % page != 0, ERROR_UNSUPPORTED_SIZE);
-  if (device != NULL && !cpu_context_has(context, device))
-    return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "the device is none of the context");
-  if (desc->size > CPU_VIRTUAL_MAX)
-    return on_host ? CPU_REFUSED(ERROR_OUT_OF_HOST_MEMORY, NULL) : CPU_REFUSED(ERROR_OUT_OF_DEVICE_MEMORY, NULL);
-  bool charged = !on_host && !cpu_has_quirk(CPU_QUIRK_NO_VM_BIND);
-  CPU_REFUSE_IF(charged && !cpu_device_charge(device, desc->size), ERROR_OUT_OF_DEVICE_MEMORY);
-  cpu_physical *physical = cpu_new(CPU_PHYSICAL);
-  if (physical == NULL) {
-    if (charged) cpu_device_refund(device, desc->size);
-    return on_host ? CPU_REFUSED(ERROR_OUT_OF_HOST_MEMORY, NULL) : CPU_REFUSED(ERROR_OUT_OF_DEVICE_MEMORY, NULL);
-  }
-  physical->context = context;
-  physical->device = device;
-  physical->on_host = on_host;
-  physical->charged = charged;
-  physical->asked = desc->size;
-  physical->size = (desc->size + CPU_VIRTUAL_SMALL - 1) & ~(size_t)(CPU_VIRTUAL_SMALL - 1);
-  physical->offset = -1;
-  physical->id = ((uint64_t)1 << 63) + atomic_fetch_add(&last_id, 1);
-  cpu_context_hold(context);
-  cpu_latency(CPU_COST_PHYS_CREATE, 1);
-  *out = (ze_physical_mem_handle_t)physical;
-  return ZE_RESULT_SUCCESS;
-}
-
 /* Its part of the common file is empty, and another's. */
 static void leave_file(cpu_physical *physical) {
   if (physical->offset < 0) return;
@@ -104,7 +67,7 @@ bool cpu_physical_share(cpu_physical *physical) {
   static pthread_mutex_t sharing = PTHREAD_MUTEX_INITIALIZER;
   uintptr_t low, high;
   pthread_mutex_lock(&sharing);
-  int file = physical->file != 0 ? -1 : cpu_share_make(physical->size);
+  int file = physical->file != 0 ? -1 : cpu_share_make(physical->size, physical->on_host);
   if (file >= 0) {
     cpu_reservation_places(physical, &low, &high);
     cpu_engines_hold(low, high);
@@ -127,6 +90,61 @@ static void end(cpu_physical *physical) {
   cpu_context *context = physical->context;
   cpu_delete(physical);
   cpu_context_let_go(context);
+}
+
+CPU_EXPORT ze_result_t zePhysicalMemCreate(ze_context_handle_t context_handle, ze_device_handle_t device_handle,
+                                           ze_physical_mem_desc_t *desc, ze_physical_mem_handle_t *out) {
+  static _Atomic uint64_t last_id;
+  CPU_ENTER();
+  cpu_context *context = cpu_context_cast(context_handle);
+  cpu_device *device = cpu_device_cast(device_handle);
+  CPU_REFUSE_IF(context == NULL || (device == NULL && device_handle != NULL), ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(desc == NULL || out == NULL, ERROR_INVALID_NULL_POINTER);
+  bool on_host = (desc->flags & ZE_PHYSICAL_MEM_FLAG_ALLOCATE_ON_HOST) != 0;
+  CPU_REFUSE_IF(device == NULL && !on_host, ERROR_INVALID_NULL_HANDLE);
+  CPU_REFUSE_IF(desc->flags > (cpu_knobs.neo_22_43 ? 0x1 : 0x3), ERROR_INVALID_ENUMERATION);
+  size_t page = on_host ? HOST_PAGE : cpu_virtual_page(desc->size);
+  CPU_REFUSE_IF(desc->size == 0 || desc->size % page != 0, ERROR_UNSUPPORTED_SIZE);
+  if (device != NULL && !cpu_context_has(context, device))
+    return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "the device is none of the context");
+  if (desc->size > CPU_VIRTUAL_MAX)
+    return on_host ? CPU_REFUSED(ERROR_OUT_OF_HOST_MEMORY, NULL) : CPU_REFUSED(ERROR_OUT_OF_DEVICE_MEMORY, NULL);
+  const size_t size = (desc->size + CPU_VIRTUAL_SMALL - 1) & ~(size_t)(CPU_VIRTUAL_SMALL - 1);
+  cpu_external external;
+  ze_result_t result = cpu_external_read(desc->pNext, true, &external);
+  if (result == ZE_RESULT_SUCCESS && external.file >= 0) result = cpu_external_check(&external, size);
+  if (result != ZE_RESULT_SUCCESS) return result;
+  bool imported = external.file >= 0;
+  bool charged = !on_host && !imported && !cpu_has_quirk(CPU_QUIRK_NO_VM_BIND);
+  CPU_REFUSE_IF(charged && !cpu_device_charge(device, desc->size), ERROR_OUT_OF_DEVICE_MEMORY);
+  cpu_physical *physical = cpu_new(CPU_PHYSICAL);
+  if (physical == NULL) {
+    if (charged) cpu_device_refund(device, desc->size);
+    return on_host ? CPU_REFUSED(ERROR_OUT_OF_HOST_MEMORY, NULL) : CPU_REFUSED(ERROR_OUT_OF_DEVICE_MEMORY, NULL);
+  }
+  physical->context = context;
+  physical->device = device;
+  physical->on_host = on_host;
+  physical->imported = imported;
+  physical->charged = charged;
+  physical->asked = desc->size;
+  physical->size = size;
+  physical->offset = -1;
+  physical->exports = external.exports;
+  physical->id = ((uint64_t)1 << 63) + atomic_fetch_add(&last_id, 1);
+  cpu_context_hold(context);
+  /* The host may write into its memory at any time, so what can be exported is in a file from the beginning. */
+  bool is_in_file = imported || (on_host && (external.exports != 0 || external.is_for_ipc));
+  if (imported) physical->file = cpu_external_take(&external);
+  else if (is_in_file) cpu_physical_share(physical);
+  if (is_in_file && physical->file <= 0) {
+    physical->file = 0;
+    end(physical);
+    return CPU_REFUSED(ERROR_OUT_OF_HOST_MEMORY, NULL);
+  }
+  cpu_latency(CPU_COST_PHYS_CREATE, 1);
+  *out = (ze_physical_mem_handle_t)physical;
+  return ZE_RESULT_SUCCESS;
 }
 
 CPU_EXPORT ze_result_t zePhysicalMemDestroy(ze_context_handle_t context_handle, ze_physical_mem_handle_t handle) {
@@ -155,5 +173,10 @@ CPU_EXPORT ze_result_t zePhysicalMemGetProperties(ze_context_handle_t context, z
   CPU_REFUSE_IF(properties == NULL, ERROR_INVALID_NULL_POINTER);
   properties->id = physical->id;
   properties->size = physical->asked;
-  return ZE_RESULT_SUCCESS;
+  ze_external_memory_export_fd_t *export = cpu_external_export_in(properties->pNext);
+  if (export == NULL) return ZE_RESULT_SUCCESS;
+  ze_result_t result = cpu_external_check_export(export, physical->exports);
+  if (result != ZE_RESULT_SUCCESS) return result;
+  CPU_REFUSE_IF(!cpu_physical_share(physical), ERROR_OUT_OF_HOST_MEMORY);
+  return cpu_external_export(export, physical->file);
 }

@@ -82,6 +82,12 @@ static bool show(const reservation *r, uintptr_t at, size_t size, int file, int6
          MAP_FAILED;
 }
 
+/* Where the host does not see the device's memory, it sees its own all the same. */
+static bool show_host(const reservation *r, uintptr_t at, size_t size, int file, int64_t offset) {
+  const int flags = MAP_SHARED | MAP_FIXED | MAP_NORESERVE;
+  return r->view == 0 || mmap((void *)at, size, PROT_READ | PROT_WRITE, flags, file, offset) != MAP_FAILED;
+}
+
 bool cpu_reservation_find(const cpu_context *context, const void *pointer, cpu_mapping *mapping) {
   if (atomic_load_explicit(&count, memory_order_acquire) == 0) return false;
   pthread_rwlock_rdlock(&lock);
@@ -352,23 +358,20 @@ static ze_result_t map(cpu_context *context, uintptr_t at, size_t size, cpu_phys
     return CPU_REFUSED(ERROR_OUT_OF_DEVICE_MEMORY, "the system cannot map it");
   }
   *new_piece = (piece){at, size, physical, (physical->file != 0 ? 0 : physical->offset) + (int64_t)offset, 0};
+  int file = physical->file != 0 ? physical->file : cpu_physical_file;
   if (is_own(r, new_piece) ? mprotect((void *)(at + r->view), size, protection(access)) != 0
-                           : !show(r, at, size, physical->file != 0 ? physical->file : cpu_physical_file,
-                                   new_piece->offset, protection(access))) {
+                           : !show(r, at, size, file, new_piece->offset, protection(access))) {
     free(new_piece);
     return CPU_REFUSED(ERROR_OUT_OF_DEVICE_MEMORY, "the system cannot map it");
   }
-  /* Where the host does not see the device's memory, it sees its own all the same. */
-  if (r->view != 0 && physical->on_host)
-    mmap((void *)at, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, cpu_physical_file,
-         new_piece->offset);
+  if (physical->on_host) show_host(r, at, size, file, new_piece->offset);
   for (uintptr_t p = at; p < at + size; p += CPU_VIRTUAL_SMALL) {
     page_at(r, p)->piece = new_piece;
     page_at(r, p)->access = access;
   }
   r->pieces++;
   atomic_fetch_add(&physical->mapped, 1);
-  if (!physical->charged && !physical->on_host && !physical->listed) {
+  if (!physical->charged && !physical->on_host && !physical->imported && !physical->listed) {
     physical->listed = true;
     atomic_fetch_add(&physical->device->listed, physical->size);
     atomic_fetch_add(&physical->device->pieces, 1);
@@ -430,11 +433,14 @@ void cpu_reservation_places(const cpu_physical *physical, uintptr_t *low, uintpt
 static bool show_all(const cpu_physical *physical, int file, int64_t offset) {
   bool good = true;
   for (const reservation *r = first; r != NULL; r = r->next)
-    for (const piece *p = next_piece(r, physical, r->base); p != NULL; p = next_piece(r, physical, p->base + p->size))
+    for (const piece *p = next_piece(r, physical, r->base); p != NULL; p = next_piece(r, physical, p->base + p->size)) {
+      const int64_t start = p->offset - physical->offset + offset;
       for (size_t i = 0; i < p->size; i += CPU_VIRTUAL_SMALL)
-        if (!show(r, p->base + i, CPU_VIRTUAL_SMALL, file, p->offset - physical->offset + offset + (int64_t)i,
-                  protection(page_at(r, p->base + i)->access)))
-          good = false;
+        good = show(r, p->base + i, CPU_VIRTUAL_SMALL, file, start + (int64_t)i,
+                    protection(page_at(r, p->base + i)->access)) &&
+               good;
+      if (physical->on_host) good = show_host(r, p->base, p->size, file, start) && good;
+    }
   return good;
 }
 

@@ -21,13 +21,15 @@ typedef struct {
   cpu_context *context;
   cpu_device *device;
   bool on_host; /* it counts against no device, and may have none */
-  bool charged; /* it counts from the beginning; without VM_BIND never, */
+  bool imported; /* it counts for the process that it comes from */
+  bool charged; /* other memory counts from the beginning; without VM_BIND never, */
   bool used;    /* it has been mapped before */
   bool listed;  /* but from its first mapping to its end submissions list it */
   size_t size;  /* that can be mapped */
   size_t asked;
   int64_t offset;          /* in the file; negative before it is mapped for the first time */
   int file;                /* of its own, since other processes may have it; 0 before */
+  uint8_t exports;         /* as which types of file descriptors it was made to be exported */
   _Atomic uint32_t mapped; /* mappings of it: they must go first */
   uint64_t id;
 } cpu_physical;

@@ -12,16 +12,36 @@
 
 #include "simulate/quirk.h"
 
-enum { MAGIC = 0x7430726c };
+enum { MAGIC = 0x7430726c, FIRST = STDERR_FILENO + 1 };
+
+static const char name[] = "l0rt-shared-memory", name_of_host[] = "l0rt-shared-host-memory";
 
 /* The seals are permanent: no process can shorten the file, which would crash another process that has it mapped. */
 enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
 
-int cpu_share_make(size_t size) {
-  int file = memfd_create("l0rt-shared-memory", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+int cpu_share_copy(int file) { return fcntl(file, F_DUPFD_CLOEXEC, FIRST); }
+
+static int above_the_first(int file) {
+  if (file < 0 || file >= FIRST) return file;
+  int copy = cpu_share_copy(file);
+  close(file);
+  return copy;
+}
+
+int cpu_share_make(size_t size, bool on_host) {
+  int file = above_the_first(memfd_create(on_host ? name_of_host : name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (file >= 0 && ftruncate(file, (off_t)size) == 0 && fcntl(file, F_ADD_SEALS, SEALS) == 0) return file;
   if (file >= 0) close(file);
   return -1;
+}
+
+bool cpu_share_is_on_host(int file) {
+  char path[64], target[128];
+  snprintf(path, sizeof(path), "/proc/self/fd/%d", file);
+  ssize_t length = readlink(path, target, sizeof(target) - 1);
+  if (length < 0) return false;
+  target[length] = '\0';
+  return strstr(target, name_of_host) != NULL;
 }
 
 /* Of this user, of a fixed length, and writable: no other file is ever taken for a shared one. */
@@ -70,7 +90,7 @@ static bool is_right(int file, const cpu_share_record *record, bool any) {
 /* As if the number meant the same file here as in the process that it comes from. `any` file will do for that, or only
  * the right one. */
 static int own_file(const cpu_share_record *record, bool any) {
-  int file = fcntl(record->file, F_DUPFD_CLOEXEC, 0);
+  int file = cpu_share_copy(record->file);
   if (file >= 0 && is_right(file, record, any)) return file;
   if (file >= 0) close(file);
   return -1;
@@ -89,7 +109,7 @@ int cpu_share_import(cpu_kind kind, const char *handle, cpu_share_record *record
   if (sent >= 0) return sent;
   char path[64];
   snprintf(path, sizeof(path), "/proc/%d/fd/%d", record->process, record->file);
-  int file = open(path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+  int file = above_the_first(open(path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
   if (file >= 0 && is_right(file, record, false)) return file;
   if (file >= 0) close(file);
   return -1;

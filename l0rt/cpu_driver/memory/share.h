@@ -24,14 +24,19 @@ typedef struct {
 _Static_assert(offsetof(cpu_share_record, file) == 0, "clients look for the descriptor there");
 _Static_assert(sizeof(cpu_share_record) <= ZE_MAX_IPC_HANDLE_SIZE, "a record must fit a handle");
 
-/* A new file of this size, or -1. */
-int cpu_share_make(size_t size);
+/* A new file of this size, or -1. Its name says whether memory of the host is in it. None is one of the first three
+ * descriptors, which a program may have closed and open again. */
+int cpu_share_make(size_t size, bool on_host);
+bool cpu_share_is_on_host(int file);
 
 /* Writes bytes into a new file, but for those that are zero anyway. */
 bool cpu_share_fill(int file, const char *bytes, size_t size);
 
 /* How long such a file is; 0 for a descriptor of anything else. */
 size_t cpu_share_size(int file);
+
+/* Another descriptor of the file, or -1. */
+int cpu_share_copy(int file);
 
 /* Writes a record into a handle of ZE_MAX_IPC_HANDLE_SIZE bytes. */
 bool cpu_share_export(cpu_kind kind, int file, size_t size, uint32_t flags, uint32_t count, char *handle);

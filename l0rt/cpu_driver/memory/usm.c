@@ -2,6 +2,7 @@
 /* usm.c: allocating, freeing and asking about device, host and shared memory. */
 #include "memory/usm.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -11,7 +12,9 @@
 #include "lists/work.h"
 #include "memory/bounds.h"
 #include "memory/cache.h"
+#include "memory/external.h"
 #include "memory/import.h"
+#include "memory/share.h"
 #include "simulate/fault.h"
 #include "simulate/latency.h"
 #include "simulate/profile.h"
@@ -20,10 +23,6 @@
 static _Atomic uint32_t deferred; /* blocks that wait for the device before they go */
 
 static size_t charged(size_t size) { return (size + CPU_PAGE - 1) & ~(size_t)(CPU_PAGE - 1); }
-
-static cpu_heap *heap_of(const cpu_block *block) {
-  return block->type == ZE_MEMORY_TYPE_DEVICE ? &cpu_device_heap : &cpu_host_heap;
-}
 
 static cpu_found find_in_state(const void *pointer, uint32_t state) {
   cpu_found found = cpu_heap_find(&cpu_device_heap, pointer);
@@ -81,16 +80,17 @@ bool cpu_usm_end(cpu_found found, uint32_t state) {
   if (!atomic_compare_exchange_strong(&found.block->state, &state, CPU_BLOCK_FREE)) return false;
   if (CPU_UNLIKELY(cpu_knobs.bounds)) cpu_bounds_mark(CPU_MARK_NO_RANGE, (void *)found.base, found.block->size, 0);
   if (found.block->file != 0) {
-    cpu_heap_unmap_file(heap_of(found.block), found);
+    cpu_heap_unmap_file(cpu_heap_of(found.block), found);
     close(found.block->file);
   }
-  if (found.block->device != NULL && !found.block->imported) {
+  free(atomic_load(&found.block->atomic_access));
+  if (found.block->device != NULL && found.block->origin == CPU_BLOCK_ALLOCATED) {
     cpu_device_refund(found.block->device, charged(found.block->size));
     atomic_fetch_sub(&found.block->device->pieces, 1);
     cpu_latency(CPU_COST_FREE, 1);
   }
   cpu_count(CPU_USM, -1);
-  cpu_heap_give(heap_of(found.block), found);
+  cpu_heap_give(cpu_heap_of(found.block), found);
   return true;
 }
 
@@ -129,14 +129,10 @@ static ze_result_t check_host_flags(ze_host_mem_alloc_flags_t flags) {
                                     : ZE_RESULT_SUCCESS;
 }
 
-/* Memory of a kind that the device's properties do not offer; unknown structures are skipped, these must not be. */
-static bool is_from_elsewhere(const ze_base_desc_t *d) {
-  for (; d != NULL; d = d->pNext)
-    if (d->stype == ZE_STRUCTURE_TYPE_EXTERNAL_MEMORY_EXPORT_DESC ||
-        d->stype == ZE_STRUCTURE_TYPE_EXTERNAL_MEMORY_IMPORT_FD ||
-        d->stype == ZE_STRUCTURE_TYPE_EXTERNAL_MEMMAP_SYSMEM_EXT_DESC)
-      return true;
-  return false;
+/* The program's own memory, as which no device has memory; unknown structures are skipped, this must not be. */
+static bool is_from_program(const ze_base_desc_t *d) {
+  while (d != NULL && d->stype != ZE_STRUCTURE_TYPE_EXTERNAL_MEMMAP_SYSMEM_EXT_DESC) d = d->pNext;
+  return d != NULL;
 }
 
 /* What says which memory of the program is to be imported; older drivers know no such structure. */
@@ -153,7 +149,7 @@ static ze_result_t check_extent(const void *next, size_t *size, size_t *alignmen
   }
   CPU_REFUSE_IF(*size == 0, ERROR_UNSUPPORTED_SIZE);
   CPU_REFUSE_IF((*alignment & (*alignment - 1)) != 0, ERROR_UNSUPPORTED_ALIGNMENT);
-  CPU_REFUSE_IF(is_from_elsewhere(next), ERROR_UNSUPPORTED_ENUMERATION);
+  CPU_REFUSE_IF(is_from_program(next), ERROR_UNSUPPORTED_ENUMERATION);
   bool relaxed = false;
   for (const ze_base_desc_t *d = next; d != NULL; d = d->pNext)
     if (d->stype == ZE_STRUCTURE_TYPE_RELAXED_ALLOCATION_LIMITS_EXP_DESC)
@@ -176,14 +172,53 @@ cpu_found cpu_usm_add(cpu_context *context, cpu_device *device, ze_memory_type_t
   found.block->size = size;
   found.block->id = atomic_fetch_add(&last_id, 1) + 1;
   found.block->file = 0;
-  found.block->imported = false;
+  found.block->origin = CPU_BLOCK_ALLOCATED;
+  found.block->exports = 0;
+  atomic_store(&found.block->atomic_access, NULL);
   cpu_count(CPU_USM, 1);
   atomic_store_explicit(&found.block->state, CPU_BLOCK_LIVE, memory_order_release);
   return found;
 }
 
+cpu_found cpu_usm_add_file(cpu_context *context, cpu_device *device, ze_memory_type_t type, size_t size, int file,
+                           uint8_t origin) {
+  cpu_found found = cpu_usm_add(context, device, type, size, 0);
+  if (found.block == NULL) {
+    close(file);
+    return found;
+  }
+  found.block->origin = origin;
+  found.block->file = file;
+  if (cpu_heap_map_file(cpu_heap_of(found.block), found, file)) return found;
+  cpu_usm_end(found, CPU_BLOCK_LIVE);
+  return (cpu_found){NULL, 0};
+}
+
+bool cpu_usm_share(cpu_found found) {
+  cpu_engines_hold(found.base, found.base + found.block->size); /* nothing writes while the pages move */
+  int file = found.block->file != 0 ? -1 : cpu_share_make(found.block->size, found.block->type == ZE_MEMORY_TYPE_HOST);
+  if (file >= 0) {
+    if (cpu_share_fill(file, cpu_usm_engine_view((void *)found.base), found.block->size) &&
+        cpu_heap_map_file(cpu_heap_of(found.block), found, file))
+      found.block->file = file;
+    else close(file);
+  }
+  cpu_engines_go();
+  return found.block->file != 0;
+}
+
+/* The host may write into its memory at any time, so what can be exported is in a file from the beginning. */
+static bool begin_in_file(cpu_found found, const cpu_external *external) {
+  found.block->exports = external->exports;
+  if (found.block->type != ZE_MEMORY_TYPE_HOST || (external->exports == 0 && !external->is_for_ipc)) return true;
+  int file = cpu_share_make(found.block->size, true);
+  if (file < 0) return false;
+  found.block->file = file;
+  return cpu_heap_map_file(&cpu_host_heap, found, file);
+}
+
 static ze_result_t allocate(cpu_context *context, cpu_device *device, ze_memory_type_t type, size_t size,
-                            size_t alignment, void **out) {
+                            size_t alignment, const cpu_external *external, void **out) {
   ze_result_t full = device != NULL ? ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY : ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
   cpu_fault fault = cpu_fault_any() ? cpu_fault_take() : CPU_FAULT_NONE;
   retry_deferred();
@@ -194,6 +229,10 @@ static ze_result_t allocate(cpu_context *context, cpu_device *device, ze_memory_
     if (device != NULL) cpu_device_refund(device, charged(size));
     return cpu_refuse(full, NULL);
   }
+  if (!begin_in_file(found, external)) {
+    cpu_usm_end(found, CPU_BLOCK_LIVE);
+    return cpu_refuse(full, NULL);
+  }
   found.block->bad = fault == CPU_FAULT_LATE_OOM;
   if (device != NULL) {
     atomic_fetch_add(&device->pieces, 1);
@@ -202,6 +241,21 @@ static ze_result_t allocate(cpu_context *context, cpu_device *device, ze_memory_
   }
   /* New memory has undefined contents: programs must not rely on zeros. */
   if (cpu_knobs.chaos) memset(cpu_usm_engine_view((void *)found.base), 0xa5, size < CPU_PAGE ? size : CPU_PAGE);
+  *out = (void *)found.base;
+  return ZE_RESULT_SUCCESS;
+}
+
+/* A new allocation of what is imported, which takes over the descriptor; device NULL for host memory. */
+static ze_result_t import_file(cpu_context *context, cpu_device *device, ze_memory_type_t type, size_t size,
+                               const cpu_external *external, void **out) {
+  ze_result_t result = cpu_external_check(external, size);
+  if (result != ZE_RESULT_SUCCESS) return result;
+  int file = cpu_share_copy(external->file);
+  CPU_REFUSE_IF(file < 0, ERROR_OUT_OF_HOST_MEMORY);
+  cpu_found found = cpu_usm_add_file(context, device, type, size, file, CPU_BLOCK_IMPORTED);
+  CPU_REFUSE_IF(found.block == NULL, ERROR_OUT_OF_HOST_MEMORY);
+  found.block->exports = external->exports;
+  close(external->file);
   *out = (void *)found.base;
   return ZE_RESULT_SUCCESS;
 }
@@ -220,9 +274,12 @@ CPU_EXPORT ze_result_t zeMemAllocDevice(ze_context_handle_t context_handle, cons
     for (const ze_base_desc_t *d = desc->pNext; d != NULL; d = d->pNext)
       if (d->stype != ZE_STRUCTURE_TYPE_RELAXED_ALLOCATION_LIMITS_EXP_DESC)
         return CPU_REFUSED(ERROR_UNSUPPORTED_ENUMERATION, "this driver knows no such extension of an allocation");
-  ze_result_t result = check_extent(desc->pNext, &size, &alignment);
+  cpu_external external;
+  ze_result_t result = cpu_external_read(desc->pNext, true, &external);
+  if (result == ZE_RESULT_SUCCESS) result = check_extent(desc->pNext, &size, &alignment);
   if (result != ZE_RESULT_SUCCESS) return result;
-  return allocate(context, device, ZE_MEMORY_TYPE_DEVICE, size, alignment, out);
+  if (external.file >= 0) return import_file(context, device, ZE_MEMORY_TYPE_DEVICE, size, &external, out);
+  return allocate(context, device, ZE_MEMORY_TYPE_DEVICE, size, alignment, &external, out);
 }
 
 CPU_EXPORT ze_result_t zeMemAllocHost(ze_context_handle_t context_handle, const ze_host_mem_alloc_desc_t *desc,
@@ -234,7 +291,11 @@ CPU_EXPORT ze_result_t zeMemAllocHost(ze_context_handle_t context_handle, const 
   ze_result_t result = check_host_flags(desc->flags);
   const ze_external_memmap_sysmem_ext_desc_t *import = import_in(desc->pNext);
   if (result == ZE_RESULT_SUCCESS && import != NULL) return cpu_import_add(context, import, size, out);
+  cpu_external external;
+  if (result == ZE_RESULT_SUCCESS) result = cpu_external_read(desc->pNext, true, &external);
   if (result == ZE_RESULT_SUCCESS) result = check_extent(desc->pNext, &size, &alignment);
+  if (result == ZE_RESULT_SUCCESS && external.file >= 0)
+    return import_file(context, NULL, ZE_MEMORY_TYPE_HOST, size, &external, out);
   if (result == ZE_RESULT_SUCCESS && cpu_has_quirk(CPU_QUIRK_CACHED_IMPORTS)) {
     void *cached = cpu_import_reuse(context, size);
     if (cached != NULL) {
@@ -242,7 +303,8 @@ CPU_EXPORT ze_result_t zeMemAllocHost(ze_context_handle_t context_handle, const 
       return ZE_RESULT_SUCCESS;
     }
   }
-  if (result == ZE_RESULT_SUCCESS) result = allocate(context, NULL, ZE_MEMORY_TYPE_HOST, size, alignment, out);
+  if (result == ZE_RESULT_SUCCESS)
+    result = allocate(context, NULL, ZE_MEMORY_TYPE_HOST, size, alignment, &external, out);
   if (result == ZE_RESULT_SUCCESS)
     cpu_usm_find(*out).block->read_only = (desc->flags & ZE_HOST_MEM_ALLOC_FLAG_MEM_READ_ONLY) != 0;
   return result;
@@ -262,10 +324,13 @@ CPU_EXPORT ze_result_t zeMemAllocShared(ze_context_handle_t context_handle,
   if (result != ZE_RESULT_SUCCESS) return result;
   if (device_desc->ordinal != 0 || (device != NULL && !cpu_context_has(context, device)))
     return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "the ordinal is not 0, or the device is none of the context");
-  result = check_extent(device_desc->pNext, &size, &alignment);
+  cpu_external external;
+  result = cpu_external_read(device_desc->pNext, false, &external);
+  if (result == ZE_RESULT_SUCCESS) result = cpu_external_read(host_desc->pNext, false, &external);
+  if (result == ZE_RESULT_SUCCESS) result = check_extent(device_desc->pNext, &size, &alignment);
   if (result != ZE_RESULT_SUCCESS) return result;
-  CPU_REFUSE_IF(is_from_elsewhere(host_desc->pNext), ERROR_UNSUPPORTED_ENUMERATION);
-  return allocate(context, device, ZE_MEMORY_TYPE_SHARED, size, alignment, out);
+  CPU_REFUSE_IF(is_from_program(host_desc->pNext), ERROR_UNSUPPORTED_ENUMERATION);
+  return allocate(context, device, ZE_MEMORY_TYPE_SHARED, size, alignment, &external, out);
 }
 
 cpu_found cpu_usm_find_own(const cpu_context *context, const void *pointer) {
@@ -283,7 +348,7 @@ CPU_EXPORT ze_result_t zeMemFree(ze_context_handle_t context_handle, void *point
   retry_deferred();
   if (cpu_import_end(context, pointer)) return ZE_RESULT_SUCCESS;
   cpu_found found = cpu_usm_find_own(context, pointer);
-  if (found.block == NULL || found.block->imported || !cpu_usm_end(found, CPU_BLOCK_LIVE))
+  if (found.block == NULL || found.block->origin == CPU_BLOCK_OPENED || !cpu_usm_end(found, CPU_BLOCK_LIVE))
     return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "no allocation of this context begins there");
   return ZE_RESULT_SUCCESS;
 }
@@ -309,7 +374,7 @@ CPU_EXPORT ze_result_t zeMemFreeExt(ze_context_handle_t context_handle, const ze
                : CPU_REFUSED(ERROR_INVALID_ARGUMENT, "no allocation of this context begins there");
   }
   cpu_found found = cpu_usm_find_own(context, pointer);
-  if (found.block == NULL || found.block->imported)
+  if (found.block == NULL || found.block->origin == CPU_BLOCK_OPENED)
     return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "no allocation of this context begins there");
   if (defer && in_use(found)) {
     uint32_t live = CPU_BLOCK_LIVE;

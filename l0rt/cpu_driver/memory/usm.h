@@ -22,6 +22,13 @@ bool cpu_memory_is_device(const void *pointer);
 /* A new live allocation that counts for no device; block NULL without memory. */
 cpu_found cpu_usm_add(cpu_context *context, cpu_device *device, ze_memory_type_t type, size_t size, size_t alignment);
 
+/* A new live allocation that shows a file, which then belongs to it; block NULL without memory, and the file is closed. */
+cpu_found cpu_usm_add_file(cpu_context *context, cpu_device *device, ze_memory_type_t type, size_t size, int file,
+                           uint8_t origin);
+
+/* Moves an allocation into a file that other processes can open, unless it is in one. */
+bool cpu_usm_share(cpu_found found);
+
 /* Ends an allocation in this state; false when another thread was first. */
 bool cpu_usm_end(cpu_found found, uint32_t state);
 

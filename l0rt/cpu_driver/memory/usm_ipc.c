@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* usm_ipc.c: device memory between processes. An allocation moves into a file when it is exported for the first time,
- * so that the others pay nothing for the possibility. */
+/* usm_ipc.c: memory of devices and of the host between processes. An allocation moves into a file when it is exported for
+ * the first time, so that the others pay nothing for the possibility. */
 #include <unistd.h>
 
 #include "base/driver.h"
@@ -11,25 +11,10 @@
 #include "memory/usm.h"
 #include "memory/usm_range.h"
 
-/* With the engines held: nothing writes while the pages move. */
-static bool move_into_file(cpu_found found) {
-  if (found.block->file != 0) return true;
-  int file = cpu_share_make(found.block->size);
-  if (file < 0) return false;
-  const char *bytes = cpu_usm_engine_view((void *)found.base);
-  if (!cpu_share_fill(file, bytes, found.block->size) || !cpu_heap_map_file(&cpu_device_heap, found, file)) {
-    close(file);
-    return false;
-  }
-  found.block->file = file;
-  return true;
-}
-
 /* The whole of it, wherever and in how many parts it is mapped. */
 static ze_result_t get_handle_of_physical(const cpu_context *context, cpu_physical *physical,
                                           ze_ipc_mem_handle_t *ipc) {
-  if (physical->context != context || physical->on_host)
-    return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "the memory is of another context, or of no device");
+  if (physical->context != context) return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "the memory is of another context");
   return cpu_physical_share(physical) && cpu_share_export(CPU_USM, physical->file, physical->size, 0, 1, ipc->data)
              ? ZE_RESULT_SUCCESS
              : CPU_REFUSED(ERROR_OUT_OF_HOST_MEMORY, NULL);
@@ -44,13 +29,11 @@ static ze_result_t get_handle(ze_context_handle_t context_handle, const void *po
   if (physical == NULL && cpu_reservation_find(context, pointer, &mapping)) physical = mapping.physical;
   if (physical != NULL) return get_handle_of_physical(context, physical, ipc);
   cpu_found found = cpu_usm_find(pointer);
-  if (found.block == NULL || found.block->context != context || found.block->type != ZE_MEMORY_TYPE_DEVICE ||
-      found.block->imported)
-    return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "it is no memory that this context has allocated on a device");
-  cpu_engines_hold(found.base, found.base + found.block->size);
-  bool good = move_into_file(found);
-  cpu_engines_go();
-  good = good && cpu_share_export(CPU_USM, found.block->file, found.block->size, 0, 1, ipc->data);
+  if (found.block == NULL || found.block->context != context || found.block->type == ZE_MEMORY_TYPE_SHARED ||
+      found.block->origin == CPU_BLOCK_OPENED)
+    return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "it is no device or host memory that this context has allocated");
+  bool good = cpu_usm_share(found) &&
+              cpu_share_export(CPU_USM, found.block->file, cpu_share_size(found.block->file), 0, 1, ipc->data);
   return good ? ZE_RESULT_SUCCESS : CPU_REFUSED(ERROR_OUT_OF_HOST_MEMORY, NULL);
 }
 
@@ -129,17 +112,10 @@ CPU_EXPORT ze_result_t zeMemOpenIpcHandle(ze_context_handle_t context_handle, ze
   int file = cpu_share_import(CPU_USM, ipc.data, &record);
   if (file < 0) return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "the handle is none that another process has exported");
   if (cpu_is_range(&record)) return cpu_range_open(context, device, &record, file, out);
-  cpu_found found = cpu_usm_add(context, device, ZE_MEMORY_TYPE_DEVICE, record.size, 0);
-  if (found.block == NULL) {
-    close(file);
-    return CPU_REFUSED(ERROR_OUT_OF_HOST_MEMORY, NULL);
-  }
-  found.block->imported = true;
-  found.block->file = file;
-  if (!cpu_heap_map_file(&cpu_device_heap, found, file)) {
-    cpu_usm_end(found, CPU_BLOCK_LIVE);
-    return CPU_REFUSED(ERROR_OUT_OF_HOST_MEMORY, NULL);
-  }
+  cpu_found found = cpu_share_is_on_host(file)
+                        ? cpu_usm_add_file(context, NULL, ZE_MEMORY_TYPE_HOST, record.size, file, CPU_BLOCK_OPENED)
+                        : cpu_usm_add_file(context, device, ZE_MEMORY_TYPE_DEVICE, record.size, file, CPU_BLOCK_OPENED);
+  CPU_REFUSE_IF(found.block == NULL, ERROR_OUT_OF_HOST_MEMORY);
   *out = (void *)found.base;
   return ZE_RESULT_SUCCESS;
 }
@@ -150,7 +126,7 @@ CPU_EXPORT ze_result_t zeMemCloseIpcHandle(ze_context_handle_t context_handle, c
   CPU_REFUSE_IF(context == NULL, ERROR_INVALID_NULL_HANDLE);
   CPU_REFUSE_IF(pointer == NULL, ERROR_INVALID_NULL_POINTER);
   cpu_found found = cpu_usm_find_own(context, pointer);
-  if (found.block == NULL || !found.block->imported || !cpu_usm_end(found, CPU_BLOCK_LIVE))
+  if (found.block == NULL || found.block->origin != CPU_BLOCK_OPENED || !cpu_usm_end(found, CPU_BLOCK_LIVE))
     return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "no imported memory of this context begins there");
   return ZE_RESULT_SUCCESS;
 }

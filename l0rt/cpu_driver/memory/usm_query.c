@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* usm_query.c: what a pointer is, and residency. */
 #include "base/gate.h"
+#include "memory/external.h"
 #include "memory/import.h"
 #include "memory/usm.h"
 #include "simulate/quirk.h"
@@ -34,7 +35,13 @@ CPU_EXPORT ze_result_t zeMemGetAllocProperties(ze_context_handle_t context_handl
     properties->id = mapping.id;
     properties->pageSize = CPU_IMPORT_PAGE;
   }
-  return ZE_RESULT_SUCCESS;
+  ze_external_memory_export_fd_t *export = cpu_external_export_in(properties->pNext);
+  if (export == NULL) return ZE_RESULT_SUCCESS;
+  bool is_own = found.block != NULL && found.block->context == context;
+  ze_result_t result = cpu_external_check_export(export, is_own ? found.block->exports : 0);
+  if (result != ZE_RESULT_SUCCESS) return result;
+  CPU_REFUSE_IF(!cpu_usm_share(found), ERROR_OUT_OF_HOST_MEMORY);
+  return cpu_external_export(export, found.block->file);
 }
 
 CPU_EXPORT ze_result_t zeMemGetAddressRange(ze_context_handle_t context_handle, const void *pointer, void **base,

@@ -94,7 +94,7 @@ static ze_result_t describe(cpu_context *context, uintptr_t at, uintptr_t limit,
 
 /* Writes a list of `count` parts, all of which there are, into a new file. */
 static int write_list(const part *parts, uint32_t count) {
-  int file = cpu_share_make(count * sizeof(*parts));
+  int file = cpu_share_make(count * sizeof(*parts), false);
   if (file >= 0 && cpu_share_fill(file, (const char *)parts, count * sizeof(*parts))) return file;
   if (file >= 0) close(file);
   return -1;
@@ -169,7 +169,7 @@ ze_result_t cpu_range_open(cpu_context *context, cpu_device *device, const cpu_s
   if (found.block == NULL) {
     close(file);
   } else {
-    found.block->imported = true;
+    found.block->origin = CPU_BLOCK_OPENED;
     found.block->file = file;
     if (map_parts(found, parts, record->count)) {
       *out = (void *)found.base;

@@ -141,7 +141,7 @@ static ze_result_t asked(cpu_event *event, bool raced, ze_result_t result) {
 static ze_result_t wait(cpu_event *event, cpu_event *point, uint64_t timeout) {
   bool outlasts = point != event && timeout != 0 && cpu_has_quirk(CPU_QUIRK_OUTLASTING_WAITS);
   ze_result_t result = cpu_latch_wait(&point->state->latch, outlasts ? CPU_NEVER : timeout);
-  const cpu_context *context = event->pool != NULL ? event->pool->context : event->context;
+  const cpu_context *context = cpu_event_context(event);
   while (outlasts && cpu_engines_work_for(context)) nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
   return result == ZE_RESULT_SUCCESS ? cpu_event_failure(point) : result;
 }

@@ -54,6 +54,10 @@ static inline cpu_event *cpu_event_cast(ze_event_handle_t handle) { return cpu_c
 static inline bool cpu_event_is_point(const cpu_event *event) { return cpu_cast(event, CPU_POINT) != NULL; }
 static inline bool cpu_event_is_counter_based(const cpu_event *event) { return event->counter_flags != 0; }
 
+static inline const cpu_context *cpu_event_context(const cpu_event *event) {
+  return event->pool != NULL ? event->pool->context : event->context;
+}
+
 /* A new event, set up but for its pool or context; NULL without memory. */
 cpu_event *cpu_event_new(ze_event_scope_flags_t signal, ze_event_scope_flags_t wait, bool timed,
                          ze_event_counter_based_flags_t counter_flags);

@@ -72,7 +72,7 @@ CPU_EXPORT ze_result_t zeEventPoolCreate(ze_context_handle_t context_handle, con
   CPU_REFUSE_IF(pool == NULL, ERROR_OUT_OF_HOST_MEMORY);
   pool->counter_flags = counter_flags;
   if ((desc->flags & ZE_EVENT_POOL_FLAG_IPC) &&
-      !map_states(pool, cpu_share_make(desc->count * sizeof(cpu_event_state)))) {
+      !map_states(pool, cpu_share_make(desc->count * sizeof(cpu_event_state), false))) {
     end(pool);
     return CPU_REFUSED(ERROR_OUT_OF_HOST_MEMORY, NULL);
   }
