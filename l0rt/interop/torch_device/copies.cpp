@@ -10,6 +10,7 @@
 
 #include <algorithm>
 
+#include "compiled.h"
 #include "tensors.h"
 
 namespace l0rt_torch {
@@ -60,6 +61,7 @@ void settle(const void *host, bool non_blocking) {
     ok(api->record_use(const_cast<void *>(host), stream));
   } else {
     ok(api->stream_synchronize(stream));
+    check_errors(api->current_device());
   }
 }
 

@@ -3,6 +3,7 @@
 #include <c10/core/DeviceCapability.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 
+#include "compiled.h"
 #include "device.h"
 
 namespace l0rt_torch {
@@ -49,8 +50,14 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
     return ok(table->stream_native_handle(native(stream)));
   }
   bool queryStream(const Stream &stream) const override { return ok(table->query_stream(native(stream))) == 1; }
-  void synchronizeStream(const Stream &stream) const override { ok(table->synchronize_stream(native(stream))); }
-  void synchronizeDevice(const DeviceIndex device) const override { ok(table->synchronize_device(device)); }
+  void synchronizeStream(const Stream &stream) const override {
+    ok(table->synchronize_stream(native(stream)));
+    check_errors(stream.device_index());
+  }
+  void synchronizeDevice(const DeviceIndex device) const override {
+    ok(table->synchronize_device(device));
+    check_errors(device);
+  }
   bool isStreamCapturing(const Stream &stream) const override {
     return ok(table->is_stream_capturing(native(stream))) == 1;
   }

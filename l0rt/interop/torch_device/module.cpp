@@ -7,6 +7,7 @@
 #include <torch/csrc/utils/device_lazy_init.h>
 #include <torch/csrc/utils/pybind.h>
 
+#include "compiled.h"
 #include "hooks.h"
 #include "tensors.h"
 
@@ -84,4 +85,6 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
     return rows;
   });
   m.def("forget_fallbacks", [] { forget_fallbacks(); });
+  m.def("compiled_kernel", &compiled_kernel);
+  m.def("check_errors", &check_errors);
 }
