@@ -180,8 +180,8 @@ cpu_found cpu_usm_add(cpu_context *context, cpu_device *device, ze_memory_type_t
   return found;
 }
 
-static ze_result_t allocate(cpu_context *context, cpu_device *device, ze_memory_type_t type, size_t size,
-                            size_t alignment, void **out) {
+ze_result_t cpu_usm_allocate(cpu_context *context, cpu_device *device, ze_memory_type_t type, size_t size,
+                             size_t alignment, void **out) {
   ze_result_t full = device != NULL ? ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY : ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
   cpu_fault fault = cpu_fault_any() ? cpu_fault_take() : CPU_FAULT_NONE;
   retry_deferred();
@@ -220,7 +220,7 @@ CPU_EXPORT ze_result_t zeMemAllocDevice(ze_context_handle_t context_handle, cons
         return CPU_REFUSED(ERROR_UNSUPPORTED_ENUMERATION, "this driver knows no such extension of an allocation");
   ze_result_t result = check_extent(desc->pNext, &size, &alignment);
   if (result != ZE_RESULT_SUCCESS) return result;
-  return allocate(context, device, ZE_MEMORY_TYPE_DEVICE, size, alignment, out);
+  return cpu_usm_allocate(context, device, ZE_MEMORY_TYPE_DEVICE, size, alignment, out);
 }
 
 CPU_EXPORT ze_result_t zeMemAllocHost(ze_context_handle_t context_handle, const ze_host_mem_alloc_desc_t *desc,
@@ -240,7 +240,7 @@ CPU_EXPORT ze_result_t zeMemAllocHost(ze_context_handle_t context_handle, const 
       return ZE_RESULT_SUCCESS;
     }
   }
-  if (result == ZE_RESULT_SUCCESS) result = allocate(context, NULL, ZE_MEMORY_TYPE_HOST, size, alignment, out);
+  if (result == ZE_RESULT_SUCCESS) result = cpu_usm_allocate(context, NULL, ZE_MEMORY_TYPE_HOST, size, alignment, out);
   if (result == ZE_RESULT_SUCCESS)
     cpu_usm_find(*out).block->read_only = (desc->flags & ZE_HOST_MEM_ALLOC_FLAG_MEM_READ_ONLY) != 0;
   return result;
@@ -263,7 +263,7 @@ CPU_EXPORT ze_result_t zeMemAllocShared(ze_context_handle_t context_handle,
   result = check_extent(device_desc->pNext, &size, &alignment);
   if (result != ZE_RESULT_SUCCESS) return result;
   CPU_REFUSE_IF(is_from_elsewhere(host_desc->pNext), ERROR_UNSUPPORTED_ENUMERATION);
-  return allocate(context, device, ZE_MEMORY_TYPE_SHARED, size, alignment, out);
+  return cpu_usm_allocate(context, device, ZE_MEMORY_TYPE_SHARED, size, alignment, out);
 }
 
 cpu_found cpu_usm_find_own(const cpu_context *context, const void *pointer) {

@@ -22,6 +22,10 @@ bool cpu_memory_is_device(const void *pointer);
 /* A new live allocation that counts for no device; block NULL without memory. */
 cpu_found cpu_usm_add(cpu_context *context, cpu_device *device, ze_memory_type_t type, size_t size, size_t alignment);
 
+/* The same, and it counts for its device, if it has one. */
+ze_result_t cpu_usm_allocate(cpu_context *context, cpu_device *device, ze_memory_type_t type, size_t size,
+                             size_t alignment, void **out);
+
 /* Ends an allocation in this state; false when another thread was first. */
 bool cpu_usm_end(cpu_found found, uint32_t state);
 
