@@ -5,6 +5,6 @@
 #ifndef L0RT_ZE_H
 #define L0RT_ZE_H
 
-#include "l0rt/ze_graph.h"
+#include "l0rt/ze_image.h"
 
 #endif

@@ -178,7 +178,23 @@
            ze_executable_graph_handle_t *phExecutableGraph))                                                          \
   OPTIONAL(1_17, zeGraphDestroyExt, (ze_graph_handle_t hGraph))                                                       \
   OPTIONAL(1_17, zeExecutableGraphDestroyExt, (ze_executable_graph_handle_t hExecutableGraph))                        \
-  OPTIONAL(1_3, zelLoaderTranslateHandle, (uint32_t handleType, void *handleIn, void **handleOut))
+  OPTIONAL(1_3, zelLoaderTranslateHandle, (uint32_t handleType, void *handleIn, void **handleOut))                     \
+  OPTIONAL(1_0, zeDeviceGetImageProperties, (ze_device_handle_t hDevice,                                              \
+           ze_device_image_properties_t *pImageProperties))                                                           \
+  OPTIONAL(1_0, zeImageGetProperties, (ze_device_handle_t hDevice, const ze_image_desc_t *desc,                       \
+           ze_image_properties_t *pImageProperties))                                                                  \
+  OPTIONAL(1_0, zeImageCreate, (ze_context_handle_t hContext, ze_device_handle_t hDevice,                             \
+           const ze_image_desc_t *desc, ze_image_handle_t *phImage))                                                  \
+  OPTIONAL(1_0, zeImageDestroy, (ze_image_handle_t hImage))                                                           \
+  OPTIONAL(1_0, zeSamplerCreate, (ze_context_handle_t hContext, ze_device_handle_t hDevice,                           \
+           const ze_sampler_desc_t *desc, ze_sampler_handle_t *phSampler))                                            \
+  OPTIONAL(1_0, zeSamplerDestroy, (ze_sampler_handle_t hSampler))                                                     \
+  OPTIONAL(1_0, zeCommandListAppendImageCopyToMemory, (ze_command_list_handle_t hCommandList, void *dstptr,           \
+           ze_image_handle_t hSrcImage, const ze_image_region_t *pSrcRegion, ze_event_handle_t hSignalEvent,          \
+           uint32_t numWaitEvents, ze_event_handle_t *phWaitEvents))                                                  \
+  OPTIONAL(1_0, zeCommandListAppendImageCopyFromMemory, (ze_command_list_handle_t hCommandList,                       \
+           ze_image_handle_t hDstImage, const void *srcptr, const ze_image_region_t *pDstRegion,                      \
+           ze_event_handle_t hSignalEvent, uint32_t numWaitEvents, ze_event_handle_t *phWaitEvents))
 /* clang-format on */
 
 #define L0RT_ZE_MEMBER(since, name, args) ze_result_t(*name) args;

@@ -10,10 +10,12 @@ share(__path__, __name__)
 # Where each public name lives. It is loaded at the first use.
 _DEFINED_IN = {
     "Argument": "l0rt.launch.spirv",
+    "Image": "l0rt.kernels.image",
     "Kernel": "l0rt.kernels.kernel",
     "LocalMemory": "l0rt.kernels.arguments",
     "Module": "l0rt.kernels.module",
     "Pointer": "l0rt.kernels.arguments",
+    "Sampler": "l0rt.kernels.image",
     "SpecializedKernel": "l0rt.kernels.specialized",
     "SpecializedModule": "l0rt.kernels.specialized",
     "compile": "l0rt.kernels.compiler",

@@ -17,6 +17,7 @@ from l0rt._base.arguments cimport address_in, checked_size, get_view, is_address
 from l0rt.buffers.buffer cimport DEVICE, ELSEWHERE, Buffer, Buffer_hold, Buffer_operand, Buffer_unhold
 from l0rt.buffers.dlpack cimport DL_CPU, DL_ONEAPI
 from l0rt.core.memory cimport memory_kind
+from l0rt.kernels.image cimport Image, Image_use, Sampler, Sampler_use
 from l0rt.launch.built cimport l0rt_kernel
 from l0rt.launch.launch cimport l0rt_access, l0rt_arg
 from l0rt.runtime.alloc.heap cimport block_find
@@ -40,11 +41,13 @@ cdef enum:
     FLOAT = 3
     VALUE = 4           # bytes of a known size: a vector, an array, a structure
     ANY = 5             # of a native module, which does not tell
-    UNSUPPORTED = 6
+    IMAGE = 6
+    SAMPLER = 7
+    UNSUPPORTED = 8
 
 cdef dict KINDS = {
-    "pointer": POINTER, "local": LOCAL,
-    **dict.fromkeys(("image", "sampler", "pipe", "queue", "handle"), UNSUPPORTED),
+    "pointer": POINTER, "local": LOCAL, "image": IMAGE, "sampler": SAMPLER,
+    **dict.fromkeys(("pipe", "queue", "handle"), UNSUPPORTED),
 }
 cdef dict NUMBERS = {"int": INT, "float": FLOAT, "": VALUE}
 cdef dict _reached = {}     # (a device, another one) -> whether the first reaches the other one's memory
@@ -195,6 +198,14 @@ cdef int argument_take(Parameters self, Py_ssize_t at, value, Slot* slot, l0rt_a
         return 0
     if isinstance(value, Pointer) and (expected.kind == POINTER or expected.kind == ANY):
         slot.word = (<Pointer>value).address
+        out.size = sizeof(void*)
+        return 0
+    if isinstance(value, Image) and (expected.kind == IMAGE or expected.kind == ANY):
+        slot.word = Image_use(<Image>value, self.ptr.module.device, on)
+        out.size = sizeof(void*)
+        return 0
+    if isinstance(value, Sampler) and (expected.kind == SAMPLER or expected.kind == ANY):
+        slot.word = Sampler_use(<Sampler>value, self.ptr.module.device, on)
         out.size = sizeof(void*)
         return 0
     if isinstance(value, np.ndarray) and (expected.kind == POINTER or expected.kind == ANY):
@@ -476,13 +487,15 @@ cdef int wrong(Parameters self, Py_ssize_t at, value) except -1:
                     "copy it to the host, and to a Buffer from there")
     elif argument.kind == "local":
         told = "l0rt.LocalMemory(nbytes)"
+    elif argument.kind == "image" or argument.kind == "sampler":
+        told = f"a l0rt.{argument.kind.capitalize()}"
     elif argument.kind == "value":
         told = {"int": "an int", "float": "a float"}.get(argument.number, "bytes or a ctypes structure")
         told += f" of {argument.size} bytes"
     else:
         where = f" ({argument.source})" if argument.source else ""
         raise UnsupportedError(
-            f"{place(self, at)} is {argument.kind}{where}: images, samplers, pipes and queues are not supported")
+            f"{place(self, at)} is {argument.kind}{where}: pipes and queues are not supported")
     raise TypeError(f"{place(self, at)} must be {told}, got {got}")
 
 

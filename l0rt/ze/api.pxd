@@ -30,6 +30,11 @@ cdef extern from "l0rt/ze.h" nogil:
     ctypedef struct _ze_kernel_handle_t
     ctypedef _ze_kernel_handle_t* ze_kernel_handle_t
 
+    ctypedef struct _ze_image_handle_t
+    ctypedef _ze_image_handle_t* ze_image_handle_t
+    ctypedef struct _ze_sampler_handle_t
+    ctypedef _ze_sampler_handle_t* ze_sampler_handle_t
+
     ctypedef struct _ze_graph_handle_t
     ctypedef _ze_graph_handle_t* ze_graph_handle_t
     ctypedef struct _ze_executable_graph_handle_t
@@ -72,6 +77,7 @@ cdef extern from "l0rt/ze.h" nogil:
         ZE_STRUCTURE_TYPE_EXTERNAL_MEMMAP_SYSMEM_EXT_DESC
         ZE_STRUCTURE_TYPE_RELAXED_ALLOCATION_LIMITS_EXP_DESC, ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES_1_2
         ZE_STRUCTURE_TYPE_INIT_DRIVER_TYPE_DESC, ZE_STRUCTURE_TYPE_DEVICE_USABLEMEM_SIZE_EXT_PROPERTIES
+        ZE_STRUCTURE_TYPE_DEVICE_IMAGE_PROPERTIES, ZE_STRUCTURE_TYPE_IMAGE_DESC, ZE_STRUCTURE_TYPE_SAMPLER_DESC
         ZE_STRUCTURE_TYPE_MODULE_DESC, ZE_STRUCTURE_TYPE_KERNEL_DESC, ZE_STRUCTURE_TYPE_KERNEL_PROPERTIES
         ZE_STRUCTURE_TYPE_KERNEL_PREFERRED_GROUP_SIZE_PROPERTIES
         ZE_STRUCTURE_TYPE_MUTABLE_COMMAND_LIST_EXP_PROPERTIES, ZE_STRUCTURE_TYPE_MUTABLE_COMMAND_LIST_EXP_DESC
@@ -314,6 +320,84 @@ cdef extern from "l0rt/ze.h" nogil:
         uint32_t numConstants
         const uint32_t *pConstantIds
         const void **pConstantValues
+
+    ctypedef struct ze_device_image_properties_t:
+        ze_structure_type_t stype
+        void *pNext
+        uint32_t maxImageDims1D
+        uint32_t maxImageDims2D
+        uint32_t maxImageDims3D
+        uint64_t maxImageBufferSize
+        uint32_t maxImageArraySlices
+        uint32_t maxSamplers
+        uint32_t maxReadImageArgs
+        uint32_t maxWriteImageArgs
+
+    ctypedef enum ze_image_type_t:
+        ZE_IMAGE_TYPE_1D
+        ZE_IMAGE_TYPE_1DARRAY
+        ZE_IMAGE_TYPE_2D
+        ZE_IMAGE_TYPE_2DARRAY
+        ZE_IMAGE_TYPE_3D
+        ZE_IMAGE_TYPE_BUFFER
+
+    ctypedef enum ze_image_format_layout_t:
+        pass
+
+    ctypedef enum ze_image_format_type_t:
+        pass
+
+    ctypedef enum ze_image_format_swizzle_t:
+        pass
+
+    ctypedef struct ze_image_format_t:
+        ze_image_format_layout_t layout
+        ze_image_format_type_t type
+        ze_image_format_swizzle_t x
+        ze_image_format_swizzle_t y
+        ze_image_format_swizzle_t z
+        ze_image_format_swizzle_t w
+
+    ctypedef enum ze_image_flag_t:
+        ZE_IMAGE_FLAG_KERNEL_WRITE
+
+    ctypedef struct ze_image_desc_t:
+        ze_structure_type_t stype
+        const void *pNext
+        uint32_t flags
+        ze_image_type_t type
+        ze_image_format_t format
+        uint64_t width
+        uint32_t height
+        uint32_t depth
+        uint32_t arraylevels
+        uint32_t miplevels
+
+    ctypedef struct ze_image_properties_t:
+        ze_structure_type_t stype
+        void *pNext
+        uint32_t samplerFilterFlags
+
+    ctypedef struct ze_image_region_t:
+        uint32_t originX
+        uint32_t originY
+        uint32_t originZ
+        uint32_t width
+        uint32_t height
+        uint32_t depth
+
+    ctypedef enum ze_sampler_address_mode_t:
+        pass
+
+    ctypedef enum ze_sampler_filter_mode_t:
+        pass
+
+    ctypedef struct ze_sampler_desc_t:
+        ze_structure_type_t stype
+        const void *pNext
+        ze_sampler_address_mode_t addressMode
+        ze_sampler_filter_mode_t filterMode
+        uint8_t isNormalized
 
     ctypedef struct ze_module_desc_t:
         ze_structure_type_t stype
@@ -604,3 +688,19 @@ cdef extern from "l0rt/ze_functions.h" nogil:
         ze_result_t (*zeGraphDestroyExt)(ze_graph_handle_t hGraph) noexcept nogil
         ze_result_t (*zeExecutableGraphDestroyExt)(ze_executable_graph_handle_t hExecutableGraph) noexcept nogil
         ze_result_t (*zelLoaderTranslateHandle)(uint32_t handleType, void *handleIn, void **handleOut) noexcept nogil
+        ze_result_t (*zeDeviceGetImageProperties)(ze_device_handle_t hDevice,
+            ze_device_image_properties_t *pImageProperties) noexcept nogil
+        ze_result_t (*zeImageGetProperties)(ze_device_handle_t hDevice, const ze_image_desc_t *desc,
+            ze_image_properties_t *pImageProperties) noexcept nogil
+        ze_result_t (*zeImageCreate)(ze_context_handle_t hContext, ze_device_handle_t hDevice,
+            const ze_image_desc_t *desc, ze_image_handle_t *phImage) noexcept nogil
+        ze_result_t (*zeImageDestroy)(ze_image_handle_t hImage) noexcept nogil
+        ze_result_t (*zeSamplerCreate)(ze_context_handle_t hContext, ze_device_handle_t hDevice,
+            const ze_sampler_desc_t *desc, ze_sampler_handle_t *phSampler) noexcept nogil
+        ze_result_t (*zeSamplerDestroy)(ze_sampler_handle_t hSampler) noexcept nogil
+        ze_result_t (*zeCommandListAppendImageCopyToMemory)(ze_command_list_handle_t hCommandList, void *dstptr,
+            ze_image_handle_t hSrcImage, const ze_image_region_t *pSrcRegion, ze_event_handle_t hSignalEvent,
+            uint32_t numWaitEvents, ze_event_handle_t *phWaitEvents) noexcept nogil
+        ze_result_t (*zeCommandListAppendImageCopyFromMemory)(ze_command_list_handle_t hCommandList,
+            ze_image_handle_t hDstImage, const void *srcptr, const ze_image_region_t *pDstRegion,
+            ze_event_handle_t hSignalEvent, uint32_t numWaitEvents, ze_event_handle_t *phWaitEvents) noexcept nogil

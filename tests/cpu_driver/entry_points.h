@@ -376,4 +376,52 @@ ze_result_t zeCommandListAppendLaunchKernelWithArguments(ze_command_list_handle_
                                                          const void *pNext, ze_event_handle_t hSignalEvent,
                                                          uint32_t numWaitEvents, ze_event_handle_t *phWaitEvents);
 
+ze_result_t zeImageGetProperties(ze_device_handle_t hDevice, const ze_image_desc_t *desc,
+                                 ze_image_properties_t *pImageProperties);
+ze_result_t zeImageCreate(ze_context_handle_t hContext, ze_device_handle_t hDevice, const ze_image_desc_t *desc,
+                          ze_image_handle_t *phImage);
+ze_result_t zeImageDestroy(ze_image_handle_t hImage);
+ze_result_t zeImageViewCreateExt(ze_context_handle_t hContext, ze_device_handle_t hDevice, const ze_image_desc_t *desc,
+                                 ze_image_handle_t hImage, ze_image_handle_t *phImageView);
+ze_result_t zeImageViewCreateExp(ze_context_handle_t hContext, ze_device_handle_t hDevice, const ze_image_desc_t *desc,
+                                 ze_image_handle_t hImage, ze_image_handle_t *phImageView);
+ze_result_t zeImageGetAllocPropertiesExt(ze_context_handle_t hContext, ze_image_handle_t hImage,
+                                         ze_image_allocation_ext_properties_t *pImageAllocProperties);
+ze_result_t zeImageGetMemoryPropertiesExp(ze_image_handle_t hImage,
+                                          ze_image_memory_properties_exp_t *pMemoryProperties);
+ze_result_t zeImageGetDeviceOffsetExp(ze_image_handle_t hImage, uint64_t *pDeviceOffset);
+ze_result_t zeMemGetPitchFor2dImage(ze_context_handle_t hContext, ze_device_handle_t hDevice, size_t imageWidth,
+                                    size_t imageHeight, unsigned elementSizeInBytes, size_t *rowPitch);
+ze_result_t zeContextMakeImageResident(ze_context_handle_t hContext, ze_device_handle_t hDevice,
+                                       ze_image_handle_t hImage);
+ze_result_t zeContextEvictImage(ze_context_handle_t hContext, ze_device_handle_t hDevice, ze_image_handle_t hImage);
+ze_result_t zeSamplerCreate(ze_context_handle_t hContext, ze_device_handle_t hDevice, const ze_sampler_desc_t *desc,
+                            ze_sampler_handle_t *phSampler);
+ze_result_t zeSamplerDestroy(ze_sampler_handle_t hSampler);
+ze_result_t zeCommandListAppendImageCopy(ze_command_list_handle_t hCommandList, ze_image_handle_t hDstImage,
+                                         ze_image_handle_t hSrcImage, ze_event_handle_t hSignalEvent,
+                                         uint32_t numWaitEvents, ze_event_handle_t *phWaitEvents);
+ze_result_t zeCommandListAppendImageCopyRegion(ze_command_list_handle_t hCommandList, ze_image_handle_t hDstImage,
+                                               ze_image_handle_t hSrcImage, const ze_image_region_t *pDstRegion,
+                                               const ze_image_region_t *pSrcRegion, ze_event_handle_t hSignalEvent,
+                                               uint32_t numWaitEvents, ze_event_handle_t *phWaitEvents);
+ze_result_t zeCommandListAppendImageCopyToMemory(ze_command_list_handle_t hCommandList, void *dstptr,
+                                                 ze_image_handle_t hSrcImage, const ze_image_region_t *pSrcRegion,
+                                                 ze_event_handle_t hSignalEvent, uint32_t numWaitEvents,
+                                                 ze_event_handle_t *phWaitEvents);
+ze_result_t zeCommandListAppendImageCopyFromMemory(ze_command_list_handle_t hCommandList, ze_image_handle_t hDstImage,
+                                                   const void *srcptr, const ze_image_region_t *pDstRegion,
+                                                   ze_event_handle_t hSignalEvent, uint32_t numWaitEvents,
+                                                   ze_event_handle_t *phWaitEvents);
+ze_result_t zeCommandListAppendImageCopyToMemoryExt(ze_command_list_handle_t hCommandList, void *dstptr,
+                                                    ze_image_handle_t hSrcImage, const ze_image_region_t *pSrcRegion,
+                                                    uint32_t destRowPitch, uint32_t destSlicePitch,
+                                                    ze_event_handle_t hSignalEvent, uint32_t numWaitEvents,
+                                                    ze_event_handle_t *phWaitEvents);
+ze_result_t zeCommandListAppendImageCopyFromMemoryExt(ze_command_list_handle_t hCommandList,
+                                                      ze_image_handle_t hDstImage, const void *srcptr,
+                                                      const ze_image_region_t *pDstRegion, uint32_t srcRowPitch,
+                                                      uint32_t srcSlicePitch, ze_event_handle_t hSignalEvent,
+                                                      uint32_t numWaitEvents, ze_event_handle_t *phWaitEvents);
+
 #endif

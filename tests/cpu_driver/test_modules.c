@@ -42,28 +42,28 @@ static void a_module_names_its_kernels(void) {
 }
 
 /* The kernels of a module that need nothing that is refused run; the others are refused at their launch. */
-static void a_kernel_with_an_image_is_refused_at_its_launch(void) {
-  ze_module_handle_t module = module_of("images");
-  ze_kernel_handle_t brightest = kernel_of(module, "brightest"), plain = kernel_of(module, "plain");
+static void a_kernel_with_a_pipe_is_refused_at_its_launch(void) {
+  ze_module_handle_t module = module_of("pipes");
+  ze_kernel_handle_t drained = kernel_of(module, "drained"), plain = kernel_of(module, "plain");
   uint64_t *memory = host_memory(8);
-  uint64_t image = 0;
-  SET(brightest, 0, image);
-  SET(brightest, 1, memory);
+  uint64_t pipe = 0;
+  SET(drained, 0, pipe);
+  SET(drained, 1, memory);
   SET(plain, 0, memory);
   ze_command_list_handle_t list = in_order_list();
   const ze_group_count_t one = {1, 1, 1};
   const char *text;
-  CHECK(zeCommandListAppendLaunchKernel(list, brightest, &one, NULL, 0, NULL) == ZE_RESULT_ERROR_UNSUPPORTED_FEATURE);
+  CHECK(zeCommandListAppendLaunchKernel(list, drained, &one, NULL, 0, NULL) == ZE_RESULT_ERROR_UNSUPPORTED_FEATURE);
   OK(zeDriverGetLastErrorDescription(driver, &text));
-  const char *start = "the driver does not have this feature: kernel brightest: offset ";
+  const char *start = "the driver does not have this feature: kernel drained: offset ";
   CHECK(strncmp(text, start, strlen(start)) == 0);
-  CHECK(strstr(text, ": parameter from of OpTypeImage is not supported") != NULL);
+  CHECK(strstr(text, ": parameter from of OpTypePipe is not supported") != NULL);
   OK(zeCommandListAppendLaunchKernel(list, plain, &one, NULL, 0, NULL));
   OK(zeCommandListHostSynchronize(list, UINT64_MAX));
   CHECK((int)memory[0] == 7);
   OK(zeCommandListDestroy(list));
   OK(zeMemFree(context, memory));
-  OK(zeKernelDestroy(brightest));
+  OK(zeKernelDestroy(drained));
   OK(zeKernelDestroy(plain));
   OK(zeModuleDestroy(module));
 }
@@ -259,7 +259,7 @@ int main(void) {
   begin();
   a_module_names_its_kernels();
   damage_is_told();
-  a_kernel_with_an_image_is_refused_at_its_launch();
+  a_kernel_with_a_pipe_is_refused_at_its_launch();
   unknown_flags_and_constants_are_named();
   native_binaries_come_back();
   several_modules_are_one_program();

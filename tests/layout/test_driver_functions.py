@@ -30,9 +30,9 @@ def test_what_is_in_a_table_is_there_and_nothing_else():
 def test_it_bites(tree):
     before = states(tree)
     absent = (tree / DRIVER / "base/absent.c").read_text()
-    plant(tree, f"{DRIVER}/base/absent.c", absent.replace("ABSENT(zeImageCreate)\n", ""))
+    plant(tree, f"{DRIVER}/base/absent.c", absent.replace("ABSENT(zeDeviceReserveCacheExt)\n", ""))
     plant(tree, f"{DRIVER}/base/planted.c", "CPU_EXPORT ze_result_t zeRTASBuilderCreateExt(void) {\n")
     after = states(tree)
-    assert (before["zeImageCreate"], after["zeImageCreate"]) == (UNSUPPORTED, ABSENT)
+    assert (before["zeDeviceReserveCacheExt"], after["zeDeviceReserveCacheExt"]) == (UNSUPPORTED, ABSENT)
     assert (before["zeRTASBuilderCreateExt"], after["zeRTASBuilderCreateExt"]) == (ABSENT, DONE)
     assert page(tree) != page()

@@ -9,10 +9,10 @@ import pytest
 from helpers.source import ROOT, files, imports, none_of
 
 MOST = {"`l0rt.empty`": 12, "`Buffer.copy_from`": 10, "`event.record`": 6}
-MODULES = 98  # with what came after the runtime: copies; kernels and random numbers; the timeline; graphs; DLPack;
+MODULES = 100  # with what came after the runtime: copies; kernels and random numbers; the timeline; graphs; DLPack;
 # the history of memory; a Buffer in others' hands, the C API's objects; memory of other processes; adaptors and scopes;
 # waits of coroutines; ledgers, events of other processes, and those whose process has ended; the reader of SPIR-V;
-# the last failure of a thread
+# the last failure of a thread; images
 
 
 def paths(text):

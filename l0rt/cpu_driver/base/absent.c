@@ -9,27 +9,6 @@
     return CPU_REFUSED(ERROR_UNSUPPORTED_FEATURE, NULL);                                                               \
   }
 
-/* Images and samplers. */
-ABSENT(zeImageGetProperties)
-ABSENT(zeImageCreate)
-ABSENT(zeImageDestroy)
-ABSENT(zeImageGetAllocPropertiesExt)
-ABSENT(zeContextMakeImageResident)
-ABSENT(zeContextEvictImage)
-ABSENT(zeSamplerCreate)
-ABSENT(zeSamplerDestroy)
-ABSENT(zeCommandListAppendImageCopy)
-ABSENT(zeCommandListAppendImageCopyRegion)
-ABSENT(zeCommandListAppendImageCopyToMemory)
-ABSENT(zeCommandListAppendImageCopyFromMemory)
-ABSENT(zeCommandListAppendImageCopyToMemoryExt)
-ABSENT(zeCommandListAppendImageCopyFromMemoryExt)
-ABSENT(zeImageViewCreateExt)
-ABSENT(zeImageViewCreateExp)
-ABSENT(zeImageGetMemoryPropertiesExp)
-ABSENT(zeImageGetDeviceOffsetExp)
-ABSENT(zeMemGetPitchFor2dImage)
-
 /* Timestamps synchronised with the host's: the two clocks are one anyway. */
 ABSENT(zeEventQueryKernelTimestampsExt)
 

@@ -190,6 +190,15 @@ CPU_EXPORT ze_result_t zeDeviceGetCacheProperties(ze_device_handle_t handle, uin
 CPU_EXPORT ze_result_t zeDeviceGetImageProperties(ze_device_handle_t handle, ze_device_image_properties_t *p) {
   CHECK_ARGUMENTS(handle, p);
   CLEAR(p);
+  if (!cpu_device_has_images()) return ZE_RESULT_SUCCESS;
+  const cpu_image_limits *limits = cpu_image_limits_of_device();
+  p->maxImageDims1D = limits->one;
+  p->maxImageDims2D = limits->two;
+  p->maxImageDims3D = limits->three;
+  p->maxImageBufferSize = limits->buffer;
+  p->maxImageArraySlices = limits->elements;
+  p->maxSamplers = 16;
+  p->maxReadImageArgs = p->maxWriteImageArgs = 128;
   return ZE_RESULT_SUCCESS;
 }
 

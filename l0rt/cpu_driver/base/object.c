@@ -24,9 +24,9 @@ static uint32_t free_count;
 static _Atomic int64_t ledger[CPU_KINDS];
 
 static const char *const names[CPU_KINDS] = {
-    "driver",    "device", "context",          "queue",       "list", "fence",  "event_pool",
-    "event",     "point",  "physical",         "reservation", "usm",  "module", "kernel",
-    "build_log", "graph",  "executable_graph",
+    "driver",    "device", "context",          "queue",       "list",    "fence",  "event_pool",
+    "event",     "point",  "physical",         "reservation", "usm",     "module", "kernel",
+    "build_log", "graph",  "executable_graph", "image",       "sampler",
 };
 
 uint64_t l0rt_cpu_live(int kind);

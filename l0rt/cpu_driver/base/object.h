@@ -33,6 +33,8 @@ typedef enum {
   CPU_BUILD_LOG,
   CPU_GRAPH,
   CPU_EXECUTABLE,
+  CPU_IMAGE,
+  CPU_SAMPLER,
   CPU_KINDS,
 } cpu_kind;
 

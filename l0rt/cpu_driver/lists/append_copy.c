@@ -17,8 +17,7 @@ static bool resolves(const cpu_list *list, const void *pointer) {
   return list->device->index == (uint32_t)__builtin_ctzll(list->context->devices);
 }
 
-/* May a command of this list use these bytes? */
-static ze_result_t check(const cpu_list *list, const void *pointer, size_t size, bool written) {
+ze_result_t cpu_list_reach(const cpu_list *list, const void *pointer, size_t size, bool written) {
   ze_result_t result = cpu_memory_check(pointer, size, written);
   if (result != ZE_RESULT_SUCCESS) return result;
   return resolves(list, pointer) ? cpu_reservation_walk(pointer, written)
@@ -43,8 +42,8 @@ static ze_result_t append_copy(ze_command_list_handle_t handle, void *target, co
   cpu_list *list = cpu_list_cast(handle);
   CPU_REFUSE_IF(list == NULL, ERROR_INVALID_NULL_HANDLE);
   CPU_REFUSE_IF(target == NULL || source == NULL, ERROR_INVALID_NULL_POINTER);
-  ze_result_t result = check(list, target, size, true);
-  if (result == ZE_RESULT_SUCCESS) result = check(list, source, size, false);
+  ze_result_t result = cpu_list_reach(list, target, size, true);
+  if (result == ZE_RESULT_SUCCESS) result = cpu_list_reach(list, source, size, false);
   if (result != ZE_RESULT_SUCCESS) return result;
   cpu_command command = {.op = CPU_OP_COPY};
   command.copy.target = target;
@@ -90,7 +89,7 @@ static ze_result_t append_fill(ze_command_list_handle_t handle, void *target, co
                 ERROR_INVALID_SIZE);
   CPU_REFUSE_IF(size % pattern_size != 0 && !cpu_knobs.neo_22_43, ERROR_INVALID_SIZE);
   CPU_REFUSE_IF((uintptr_t)target % pattern_size != 0 && !cpu_knobs.neo_22_43, ERROR_UNSUPPORTED_ALIGNMENT);
-  ze_result_t result = check(list, target, size, true);
+  ze_result_t result = cpu_list_reach(list, target, size, true);
   if (result != ZE_RESULT_SUCCESS) return result;
   cpu_command command = {.op = CPU_OP_FILL};
   command.fill.target = target;
@@ -169,8 +168,8 @@ CPU_EXPORT ze_result_t zeCommandListAppendMemoryCopyRegion(ze_command_list_handl
   side to = side_of(target, target_region, target_pitch, target_slice);
   side from = side_of(source, source_region, source_pitch, source_slice);
   CPU_REFUSE_IF(regions_meet(&to, &from, r->width, r->height, (int64_t)depth), ERROR_OVERLAPPING_REGIONS);
-  ze_result_t result = check(list, (void *)to.start, to.extent, true);
-  if (result == ZE_RESULT_SUCCESS) result = check(list, (void *)from.start, from.extent, false);
+  ze_result_t result = cpu_list_reach(list, (void *)to.start, to.extent, true);
+  if (result == ZE_RESULT_SUCCESS) result = cpu_list_reach(list, (void *)from.start, from.extent, false);
   if (result != ZE_RESULT_SUCCESS) return result;
   command.op = CPU_OP_REGION;
   command.region.target = (char *)to.start;

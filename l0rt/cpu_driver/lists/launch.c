@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/knobs.h"
+#include "memory/image.h"
 #include "memory/import.h"
 #include "memory/reservation.h"
 #include "memory/usm.h"
@@ -350,7 +351,8 @@ bool cpu_launch_run(cpu_launch *launch, atomic_bool *cancel) {
               memcmp(name, cpu_knobs.trace, cpu_knobs.trace_size) == 0;
   memcpy(run.trace_item, cpu_knobs.trace_first ? run.global_offset : cpu_knobs.trace_item, sizeof(run.trace_item));
   reach r = {.time = launch->time.number, .lock = PTHREAD_MUTEX_INITIALIZER};
-  run.memory = (spirv_memory){.context = &r, .find = find};
+  run.memory = (spirv_memory){
+      .context = &r, .find = find, .image = cpu_image_describe, .sampler = cpu_sampler_describe};
   spirv_result result;
   bool good = spirv_run(&run, &result) || result.status == SPIRV_CANCELLED;
   end_reach(&r);
@@ -359,8 +361,19 @@ bool cpu_launch_run(cpu_launch *launch, atomic_bool *cancel) {
   return fail(launch, result.text);
 }
 
+/* The image that an argument is; NULL if it is none, or none any more. */
+static const cpu_image *image_at(const cpu_launch *launch, uint32_t i) {
+  ze_image_handle_t handle = NULL;
+  if (launch->kinds[i].kind == SPIRV_IMAGE) memcpy(&handle, launch->arguments[i], sizeof(handle));
+  const cpu_image *image = cpu_image_cast(handle);
+  return image != NULL && cpu_image_is_there(image) ? image : NULL;
+}
+
 ze_result_t cpu_launch_memory(const cpu_launch *launch) {
   ze_result_t result = ZE_RESULT_SUCCESS;
+  for (uint32_t i = 0; i < launch->argument_count; i++)
+    if (launch->kinds[i].kind == SPIRV_IMAGE && image_at(launch, i) == NULL)
+      return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "an image of the launch is not set, or is gone");
   if (launch->counts != NULL) result = cpu_memory_check(launch->counts, sizeof(*launch->counts), false);
   if (launch->number != NULL && result == ZE_RESULT_SUCCESS)
     result = cpu_memory_check(launch->number, sizeof(*launch->number), false);
@@ -378,10 +391,14 @@ static bool reaches(const cpu_launch *launch, uintptr_t low) {
   return (launch->access & kind) != 0;
 }
 
+static bool touches_image(const cpu_image *image, uintptr_t low, uintptr_t high) {
+  return image != NULL && image->shape.address < high && image->shape.address + image->shape.size > low;
+}
+
 bool cpu_launch_touches(const cpu_launch *launch, uintptr_t low, uintptr_t high) {
   if (inside(launch->counts, low, high) || inside(launch->number, low, high) || reaches(launch, low)) return true;
   for (uint32_t i = 0; i < launch->argument_count; i++)
-    if (inside(pointer_at(launch, i), low, high)) return true;
+    if (inside(pointer_at(launch, i), low, high) || touches_image(image_at(launch, i), low, high)) return true;
   return false;
 }
 

@@ -56,6 +56,9 @@ bool cpu_list_is_closed(const cpu_list *list);
 bool cpu_list_is_busy(cpu_list *list);
 cpu_fifo *cpu_list_place(const cpu_list *list);
 
+/* May a command of this list use these bytes? */
+ze_result_t cpu_list_reach(const cpu_list *list, const void *pointer, size_t size, bool written);
+
 /* Keeps a command in a regular list. */
 ze_result_t cpu_list_record(cpu_list *list, const cpu_command *command);
 

@@ -245,6 +245,12 @@ static ze_result_t allocate(cpu_context *context, cpu_device *device, ze_memory_
   return ZE_RESULT_SUCCESS;
 }
 
+ze_result_t cpu_usm_allocate(cpu_context *context, cpu_device *device, ze_memory_type_t type, size_t size,
+                             size_t alignment, void **out) {
+  cpu_external external = {.file = -1};
+  return allocate(context, device, type, size, alignment, &external, out);
+}
+
 /* A new allocation of what is imported, which takes over the descriptor; device NULL for host memory. */
 static ze_result_t import_file(cpu_context *context, cpu_device *device, ze_memory_type_t type, size_t size,
                                const cpu_external *external, void **out) {

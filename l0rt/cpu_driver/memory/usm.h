@@ -29,6 +29,10 @@ cpu_found cpu_usm_add_file(cpu_context *context, cpu_device *device, ze_memory_t
 /* Moves an allocation into a file that other processes can open, unless it is in one. */
 bool cpu_usm_share(cpu_found found);
 
+/* A new live allocation that counts for its device, if it has one. */
+ze_result_t cpu_usm_allocate(cpu_context *context, cpu_device *device, ze_memory_type_t type, size_t size,
+                             size_t alignment, void **out);
+
 /* Ends an allocation in this state; false when another thread was first. */
 bool cpu_usm_end(cpu_found found, uint32_t state);
 

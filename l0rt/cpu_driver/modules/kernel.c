@@ -8,6 +8,8 @@
 
 #include "base/gate.h"
 #include "base/knobs.h"
+#include "memory/image.h"
+#include "memory/sampler.h"
 #include "sync/failure.h"
 
 static void end(cpu_kernel *kernel) {
@@ -124,6 +126,14 @@ ze_result_t cpu_kernel_set_argument(cpu_kernel *kernel, uint32_t index, size_t s
     if (value != NULL) return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "local memory has a size, and no value");
     kernel->local_sizes[index] = size;
     return ZE_RESULT_SUCCESS;
+  }
+  bool image = argument->kind == SPIRV_IMAGE, sampler = argument->kind == SPIRV_SAMPLER;
+  if ((image || sampler) && size == sizeof(void *) && value != NULL) {
+    void *handle;
+    memcpy(&handle, value, sizeof(handle));
+    if (image ? cpu_image_cast(handle) == NULL : cpu_sampler_cast(handle) == NULL)
+      return CPU_REFUSED(ERROR_INVALID_ARGUMENT,
+                         "the value is no handle of an image or a sampler, as its kernel takes");
   }
   if (cpu_knobs.lenient && size > argument->size) size = argument->size;
   CPU_REFUSE_IF(size != argument->size && !is_widened(argument, size, value), ERROR_INVALID_KERNEL_ARGUMENT_SIZE);

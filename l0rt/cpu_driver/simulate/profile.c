@@ -40,17 +40,17 @@ static const cpu_groups battlemage = {
 /* clang-format off */
 static const cpu_device_profile devices[] = {
     {"arc-a770-i915", "i915", "Intel(R) Arc(TM) A770 Graphics", "alchemist", 0x56a0, 12 << 22 | 55 << 14 | 8, false,
-     16 * GIB, SURFACE, 36, 32, 19200000, false, &alchemist},
+     16 * GIB, SURFACE, 36, 32, 19200000, false, &alchemist, false},
     {"arc-a770-xe", "xe", "Intel(R) Arc(TM) A770 Graphics", "alchemist", 0x56a0, 12 << 22 | 55 << 14 | 8, false,
-     16 * GIB, SURFACE, 36, 32, 19200000, false, &alchemist},
+     16 * GIB, SURFACE, 36, 32, 19200000, false, &alchemist, false},
     {"arc-b580", "xe", "Intel(R) Arc(TM) B580 Graphics", "battlemage", 0xe20b, 20 << 22 | 1 << 14 | 4, false,
-     12 * GIB, 0, 64, 64, 19200000, true, &battlemage},
+     12 * GIB, 0, 64, 64, 19200000, true, &battlemage, false},
     {"pvc", "i915-prelim", "Intel(R) Data Center GPU Max 1100", "ponte vecchio", 0x0bda, 12 << 22 | 60 << 14 | 7, false,
-     48 * GIB, 0, 36, 32, 12500000, true, &ponte_vecchio},
+     48 * GIB, 0, 36, 32, 12500000, true, &ponte_vecchio, true},
     {"lunar-lake", "xe", "Intel(R) Arc(TM) 140V Graphics", "lunar lake", 0x64a0, 20 << 22 | 4 << 14 | 4, true,
-     16 * GIB, 0, 64, 64, 19200000, false, &battlemage},
+     16 * GIB, 0, 64, 64, 19200000, false, &battlemage, false},
     {"meteor-lake", "i915", "Intel(R) Arc(TM) Graphics", "meteor lake", 0x7d55, 12 << 22 | 71 << 14 | 4, true,
-     16 * GIB, SURFACE, 36, 32, 19200000, false, &alchemist},
+     16 * GIB, SURFACE, 36, 32, 19200000, false, &alchemist, false},
 };
 /* clang-format on */
 
@@ -66,6 +66,15 @@ uint64_t cpu_max_alloc(void) {
   uint64_t most = cpu_knobs.device == NULL ? 0 : cpu_knobs.device->max_alloc;
   return most != 0 && most < cpu_knobs.memory ? most : cpu_knobs.memory;
 }
+
+/* As NEO tells of all that have images. */
+const cpu_image_limits *cpu_image_limits_of_device(void) {
+  static const cpu_image_limits limits = {
+      .one = 16384, .two = 16384, .three = 2048, .elements = 2048, .buffer = UINT64_C(1) << 30};
+  return &limits;
+}
+
+bool cpu_device_has_images(void) { return cpu_knobs.device == NULL || !cpu_knobs.device->lacks_images; }
 
 static bool is_named(const char *name, const char *text, size_t length) {
   return strlen(name) == length && memcmp(name, text, length) == 0;

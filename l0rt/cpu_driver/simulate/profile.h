@@ -25,7 +25,17 @@ typedef struct cpu_device_profile {
   uint64_t timestamp_hz;
   bool offloads; /* copies go to a copy engine where a list asks for it */
   const cpu_groups *groups; /* of its queues */
+  bool lacks_images; /* and samplers */
 } cpu_device_profile;
+
+/* How large images may be: the extents of those of one, two and three dimensions, the bytes of buffers, and the
+ * elements of arrays. */
+typedef struct {
+  uint32_t one, two, three, elements;
+  uint64_t buffer;
+} cpu_image_limits;
+const cpu_image_limits *cpu_image_limits_of_device(void);
+bool cpu_device_has_images(void);
 
 /* Builds of Intel's driver where something changed: the last parts of their releases' names. */
 enum {

@@ -88,7 +88,9 @@ typedef enum {
   SPIRV_GLOBAL_POINTER, /* 8 bytes: an address */
   SPIRV_CONSTANT_POINTER, /* 8 bytes: an address */
   SPIRV_LOCAL_POINTER, /* no bytes: local memory, whose size is in the launch's `local_sizes` */
-  SPIRV_HANDLE, /* 8 bytes: an image, a sampler, a pipe or a queue, which no kernel that runs has */
+  SPIRV_IMAGE, /* 8 bytes: a handle that `image` of the launch's memory knows */
+  SPIRV_SAMPLER, /* 8 bytes: a handle that `sampler` of the launch's memory knows */
+  SPIRV_HANDLE, /* 8 bytes: a pipe or a queue, which no kernel that runs has */
 } spirv_argument_kind;
 
 typedef struct {
@@ -116,6 +118,49 @@ const spirv_kernel *spirv_program_kernel(const spirv_program *program, const cha
 const spirv_kernel *spirv_program_kernel_at(const spirv_program *program, uint32_t index);
 const spirv_kernel_info *spirv_kernel_look(const spirv_kernel *kernel);
 
+/* ---- Images ------------------------------------------------------------------------------------------------------ */
+
+typedef enum {
+  SPIRV_TEXEL_UINT,
+  SPIRV_TEXEL_SINT,
+  SPIRV_TEXEL_UNORM,
+  SPIRV_TEXEL_SNORM,
+  SPIRV_TEXEL_FLOAT
+} spirv_texel;
+/* What a channel of a texel shows: a component, or a number. */
+enum { SPIRV_CHANNEL_R, SPIRV_CHANNEL_G, SPIRV_CHANNEL_B, SPIRV_CHANNEL_A, SPIRV_CHANNEL_0, SPIRV_CHANNEL_1 };
+
+typedef struct {
+  uint64_t address, size; /* of all texels, in bytes */
+  uint64_t row_pitch, slice_pitch; /* in bytes: between rows, and between slices or elements of an array */
+  uint32_t extent[3]; /* width, height, depth: 1 where there is none */
+  uint32_t elements; /* of an array; otherwise 1 */
+  uint8_t dimension; /* as SPIR-V's Dim: 0 to 2 are 1-D to 3-D, 5 is a buffer */
+  bool array, writable;
+  uint8_t texel_size; /* in bytes, at most 16 */
+  uint8_t type; /* spirv_texel */
+  uint8_t component_count;
+  uint8_t first_bit[4], bits[4]; /* of each component in the texel */
+  uint8_t channels[4];
+  uint32_t sampler; /* with which it is sampled where its handle is that of a sampled image */
+  uint32_t order, data_type; /* as SPIR-V's Image Channel Order and Image Channel Data Type */
+} spirv_image;
+
+/* A sampler: SPIR-V's addressing mode, and these bits. In registers one that a module declares has the last bit, too:
+ * the others are there by their handles, none of which is so small. */
+enum {
+  SPIRV_SAMPLER_NONE,
+  SPIRV_SAMPLER_CLAMP_TO_EDGE,
+  SPIRV_SAMPLER_CLAMP, /* to the border */
+  SPIRV_SAMPLER_REPEAT,
+  SPIRV_SAMPLER_REPEAT_MIRRORED,
+  SPIRV_SAMPLER_LAST = SPIRV_SAMPLER_REPEAT_MIRRORED,
+  SPIRV_SAMPLER_ADDRESSING = 7, /* a mask */
+  SPIRV_SAMPLER_NORMALIZED = 8,
+  SPIRV_SAMPLER_LINEAR = 16,
+  SPIRV_SAMPLER_CONSTANT = 32,
+};
+
 /* ---- Launches ---------------------------------------------------------------------------------------------------- */
 
 typedef struct {
@@ -125,6 +170,9 @@ typedef struct {
    * memory is hidden from the host. Any thread of the launch calls the function. The engine remembers the answer until
    * the launch ends. NULL: any address is accessible. Of variables of the program itself it is not asked. */
   bool (*find)(void *context, uint64_t address, bool write, uint64_t *begin, uint64_t *end, int64_t *shift);
+  /* Describes the image, or the sampler, that a handle names. Returns false if there is none. NULL: there is none. */
+  bool (*image)(void *context, uint64_t handle, spirv_image *image);
+  bool (*sampler)(void *context, uint64_t handle, uint32_t *sampler);
 } spirv_memory;
 
 typedef struct {
@@ -199,7 +247,7 @@ void spirv_use_width(uint32_t lanes);
 
 /* Other programs run kernels over their own memory with it: `l0rt_cpu_engine` is a symbol of the driver's library. They
  * compile this header, and refuse a library whose version is not the header's. */
-enum { SPIRV_ENGINE_VERSION = 1 };
+enum { SPIRV_ENGINE_VERSION = 2 };
 typedef struct {
   uint32_t version;
   spirv_program *(*program_new)(const spirv_build *build);

@@ -203,6 +203,7 @@ static const char *in_words(ze_result_t result) {
       {ZE_RESULT_ERROR_INVALID_ENUMERATION, "a flag or a value is none that the specification names"},
       {ZE_RESULT_ERROR_INVALID_SIZE, "a size is not valid"},
       {ZE_RESULT_ERROR_UNSUPPORTED_SIZE, "a size is none that the driver can have"},
+      {ZE_RESULT_ERROR_UNSUPPORTED_IMAGE_FORMAT, "there are no images of this format, or of this layout and type"},
       {ZE_RESULT_ERROR_UNSUPPORTED_ALIGNMENT, "an address or an offset is not aligned as it must be"},
       {ZE_RESULT_ERROR_UNSUPPORTED_ENUMERATION, "the driver does not support a value or an extension of a structure"},
       {ZE_RESULT_ERROR_UNSUPPORTED_FEATURE, "the driver does not have this feature"},

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 from l0rt.runtime.streams.types cimport l0rt_device, l0rt_rows, l0rt_slot, l0rt_stream
-from l0rt.ze.api cimport ze_event_handle_t, ze_result_t
+from l0rt.ze.api cimport ze_event_handle_t, ze_image_handle_t, ze_image_region_t, ze_result_t
 
 
 cdef inline bint is_contiguous(const l0rt_rows* rows) noexcept nogil:
@@ -27,6 +27,10 @@ cdef int queue_move_wait(
     l0rt_stream* stream, void* dst, const void* src, size_t nbytes, const l0rt_rows* rows) except -1 nogil
 cdef int queue_fill(
     l0rt_stream* stream, void* dst, const void* pattern, size_t pattern_size, size_t nbytes) except -1 nogil
+
+# From an image to memory of the device, whose rows have no gaps, or from there to an image: `reads` chooses.
+cdef int queue_copy_image(l0rt_stream* stream, ze_image_handle_t image, const ze_image_region_t* region, void* memory,
+                          size_t nbytes, bint reads) except -1 nogil
 
 # The command alone, for who holds the list's lock. The first two need `before`; a fill has its own, for it may take
 # several commands. `signal` is NULL, or the event that is signalled then.

@@ -4,6 +4,7 @@
 from libc.stdint cimport UINT32_MAX, UINT64_MAX, uint32_t, uint64_t
 
 from l0rt.core.cmdlist cimport list_advise, list_copy, list_copy_rows, list_fill, list_prefetch
+from l0rt.core.image cimport list_copy_image
 from l0rt.runtime.alloc.atomics cimport mutex_unlock
 from l0rt.runtime.streams.capture cimport capture_copy, capture_fill, capture_refuse, capture_rows, captures
 from l0rt.runtime.streams.event_pool cimport slot_acquire, slot_release, slot_retain
@@ -18,6 +19,8 @@ from l0rt.ze.api cimport (
     ZE_RESULT_ERROR_UNSUPPORTED_FEATURE,
     ZE_RESULT_SUCCESS,
     ze_event_handle_t,
+    ze_image_handle_t,
+    ze_image_region_t,
     ze_result_t,
 )
 
@@ -188,6 +191,31 @@ cdef ze_result_t rows_locked(
             r = signal_behind(stream, signal)
     allow_maps(gate)
     return r
+
+
+cdef int queue_copy_image(l0rt_stream* stream, ze_image_handle_t image, const ze_image_region_t* region, void* memory,
+                          size_t nbytes, bint reads) except -1 nogil:
+    """To hooks and profiles, an image is memory at its handle."""
+    cdef l0rt_command* told
+    cdef ze_result_t r
+    cdef int* gate
+    cdef void* dst = memory if reads else <void*>image
+    cdef void* src = <void*>image if reads else memory
+    if captures(stream):
+        capture_refuse(stream, b"a copy from or to an image")
+    lock_awake(stream, memory, NULL)
+    told = begin_command(stream, COPY, dst, src, nbytes)
+    r = before(stream)
+    if r == ZE_RESULT_SUCCESS:
+        gate = hold_off_maps(stream)
+        r = list_copy_image(stream.list, image, region, memory, reads)
+        allow_maps(gate)
+    if told != NULL:
+        end_command(told, r)
+    end_copy(stream, NULL, r)
+    if hooked:
+        call_hooks(COPY, <uint64_t>stream, <uint64_t>dst, <uint64_t>src, nbytes)
+    return 0
 
 
 cdef int queue_fill(

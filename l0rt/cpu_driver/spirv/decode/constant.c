@@ -251,7 +251,12 @@ void spirv_constant_decode(spirv_module *m, uint32_t at) {
       break;
     case OpConstantNull:
     case OpUndef: break; /* stays zero */
-    default: value = NULL; /* a sampler */
+    case OpConstantSampler:
+      if (w[3] > SPIRV_SAMPLER_LAST || w[4] > 1 || w[5] > 1) REFUSE(m, at, "there is no such sampler");
+      value->bits[0] = SPIRV_SAMPLER_CONSTANT | w[3] | (w[4] != 0 ? SPIRV_SAMPLER_NORMALIZED : 0) |
+                       (w[5] != 0 ? SPIRV_SAMPLER_LINEAR : 0);
+      break;
+    default: value = NULL;
   }
   id->value = value;
 }

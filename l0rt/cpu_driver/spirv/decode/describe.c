@@ -8,9 +8,6 @@
 
 enum { HEADER = 5, MAX_VALUE = 1 << 16 /* bytes of a parameter */ };
 enum {
-  TYPE_IMAGE = 25,
-  TYPE_SAMPLER = 26,
-  TYPE_SAMPLED_IMAGE = 27,
   TYPE_QUEUE = 37,
   TYPE_PIPE = 38,
   TYPE_UNTYPED_POINTER = 4417,
@@ -100,11 +97,11 @@ static void describe_handle(spirv_module *m, const spirv_type *type, spirv_param
   uint64_t steps = 0;
   p->source = spirv_copy_text(m->arena, source_of(m, p->at, &steps).text);
   spirv_spend(m, p->at, steps);
-  p->kind = op == TYPE_IMAGE || op == TYPE_SAMPLED_IMAGE ? SPIRV_PARAMETER_IMAGE
-            : op == TYPE_SAMPLER                         ? SPIRV_PARAMETER_SAMPLER
-            : op == TYPE_PIPE                            ? SPIRV_PARAMETER_PIPE
-            : op == TYPE_QUEUE                           ? SPIRV_PARAMETER_QUEUE
-                                                         : SPIRV_PARAMETER_OTHER;
+  p->kind = op == OpTypeImage || op == OpTypeSampledImage ? SPIRV_PARAMETER_IMAGE
+            : op == OpTypeSampler                         ? SPIRV_PARAMETER_SAMPLER
+            : op == TYPE_PIPE                             ? SPIRV_PARAMETER_PIPE
+            : op == TYPE_QUEUE                            ? SPIRV_PARAMETER_QUEUE
+                                                          : SPIRV_PARAMETER_OTHER;
 }
 
 static uint64_t value_size(const spirv_type *type) { return type == NULL ? 0 : type->size; }

@@ -28,6 +28,9 @@
   X(TypeInt, 21, "Rnn")                                                                                                \
   X(TypeFloat, 22, "Rn?n")                                                                                             \
   X(TypeVector, 23, "Rin")                                                                                             \
+  X(TypeImage, 25, "Rinnnnnn?n")                                                                                       \
+  X(TypeSampler, 26, "R")                                                                                              \
+  X(TypeSampledImage, 27, "Ri")                                                                                        \
   X(TypeArray, 28, "Rii")                                                                                              \
   X(TypeStruct, 30, "R?*")                                                                                             \
   X(TypeOpaque, 31, "Rs")                                                                                              \
@@ -39,6 +42,7 @@
   X(ConstantFalse, 42, "TR")                                                                                           \
   X(Constant, 43, "TRn?#")                                                                                             \
   X(ConstantComposite, 44, "TR?*")                                                                                     \
+  X(ConstantSampler, 45, "TRnnn")                                                                                      \
   X(ConstantNull, 46, "TR")                                                                                            \
   X(SpecConstantTrue, 48, "TR")                                                                                        \
   X(SpecConstantFalse, 49, "TR")                                                                                       \
@@ -71,6 +75,17 @@
   X(CompositeExtract, 81, "TRi?#")                                                                                     \
   X(CompositeInsert, 82, "TRii?#")                                                                                     \
   X(CopyObject, 83, "TRi")                                                                                             \
+  X(SampledImage, 86, "TRii")                                                                                          \
+  X(ImageSampleExplicitLod, 88, "TRiin?#")                                                                             \
+  X(ImageRead, 98, "TRii?#")                                                                                           \
+  X(ImageWrite, 99, "iii?#")                                                                                           \
+  X(Image, 100, "TRi")                                                                                                 \
+  X(ImageQueryFormat, 101, "TRi")                                                                                      \
+  X(ImageQueryOrder, 102, "TRi")                                                                                       \
+  X(ImageQuerySizeLod, 103, "TRii")                                                                                    \
+  X(ImageQuerySize, 104, "TRi")                                                                                        \
+  X(ImageQueryLevels, 106, "TRi")                                                                                      \
+  X(ImageQuerySamples, 107, "TRi")                                                                                     \
   X(ConvertFToU, 109, "TRi")                                                                                           \
   X(ConvertFToS, 110, "TRi")                                                                                           \
   X(ConvertSToF, 111, "TRi")                                                                                           \
@@ -447,6 +462,11 @@ enum { SPIRV_INSTRUCTIONS(SPIRV_OPCODE) };
 
 #define SPIRV_CL(name, number) CL_##name = number,
 enum { SPIRV_OPENCL(SPIRV_CL) };
+
+enum { /* kinds of images */
+       DimBuffer = 5,
+       Dim3D = 2,
+};
 
 enum { /* storage classes */
        StorageUniformConstant = 0,

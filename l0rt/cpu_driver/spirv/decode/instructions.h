@@ -9,18 +9,13 @@
 
 /* clang-format off */
 #define SPIRV_OTHER_INSTRUCTIONS(X) \
-  X(TypeMatrix, 24, "!") X(TypeImage, 25, "Rinnnnnn?n") X(TypeSampler, 26, "R") X(TypeSampledImage, 27, "Ri") \
-  X(TypeRuntimeArray, 29, "!") X(TypeDeviceEvent, 35, "R") X(TypeReserveId, 36, "R") X(TypeQueue, 37, "R") \
-  X(TypePipe, 38, "Rn") X(ConstantSampler, 45, "TRnnn") X(ImageTexelPointer, 60, "TRiii") X(ArrayLength, 68, "!") \
-  X(Transpose, 84, "!") X(SampledImage, 86, "TRii") X(ImageSampleImplicitLod, 87, "!") \
-  X(ImageSampleExplicitLod, 88, "TRiin?#") X(ImageSampleDrefImplicitLod, 89, "!") \
+  X(TypeMatrix, 24, "!") X(TypeRuntimeArray, 29, "!") X(TypeDeviceEvent, 35, "R") X(TypeReserveId, 36, "R") \
+  X(TypeQueue, 37, "R") X(TypePipe, 38, "Rn") X(ImageTexelPointer, 60, "TRiii") X(ArrayLength, 68, "!") \
+  X(Transpose, 84, "!") X(ImageSampleImplicitLod, 87, "!") X(ImageSampleDrefImplicitLod, 89, "!") \
   X(ImageSampleDrefExplicitLod, 90, "!") X(ImageSampleProjImplicitLod, 91, "!") \
   X(ImageSampleProjExplicitLod, 92, "!") X(ImageSampleProjDrefImplicitLod, 93, "!") \
   X(ImageSampleProjDrefExplicitLod, 94, "!") X(ImageFetch, 95, "TRii?#") X(ImageGather, 96, "!") \
-  X(ImageDrefGather, 97, "!") X(ImageRead, 98, "TRii?#") X(ImageWrite, 99, "iii?#") X(Image, 100, "TRi") \
-  X(ImageQueryFormat, 101, "TRi") X(ImageQueryOrder, 102, "TRi") X(ImageQuerySizeLod, 103, "TRii") \
-  X(ImageQuerySize, 104, "TRi") X(ImageQueryLod, 105, "!") X(ImageQueryLevels, 106, "TRi") \
-  X(ImageQuerySamples, 107, "TRi") X(QuantizeToF16, 116, "!") X(MatrixTimesScalar, 143, "!") \
+  X(ImageDrefGather, 97, "!") X(ImageQueryLod, 105, "!") X(QuantizeToF16, 116, "!") X(MatrixTimesScalar, 143, "!") \
   X(VectorTimesMatrix, 144, "!") X(MatrixTimesVector, 145, "!") X(MatrixTimesMatrix, 146, "!") \
   X(OuterProduct, 147, "!") X(DPdx, 207, "!") X(DPdy, 208, "!") X(Fwidth, 209, "!") X(DPdxFine, 210, "!") \
   X(DPdyFine, 211, "!") X(FwidthFine, 212, "!") X(DPdxCoarse, 213, "!") X(DPdyCoarse, 214, "!") \

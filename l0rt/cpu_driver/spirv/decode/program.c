@@ -88,6 +88,8 @@ static bool describe_argument(const spirv_parameter *p, spirv_argument *to) {
       to->kind = p->storage == StorageUniformConstant ? SPIRV_CONSTANT_POINTER : SPIRV_GLOBAL_POINTER;
       return p->type != NULL && (p->storage == StorageCrossWorkgroup || p->storage == StorageGeneric ||
                                  p->storage == StorageUniformConstant);
+    case SPIRV_PARAMETER_IMAGE: to->kind = SPIRV_IMAGE; return true;
+    case SPIRV_PARAMETER_SAMPLER: to->kind = SPIRV_SAMPLER; return true;
     default: to->kind = SPIRV_HANDLE; return false;
   }
 }

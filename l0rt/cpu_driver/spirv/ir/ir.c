@@ -58,6 +58,7 @@ bool ir_has_effect(const ir_insn *insn) {
     case IR_GROUP_PUT:
     case IR_FENCE:
     case IR_PRINTF:
+    case IR_IMAGE:
     case IR_LOAD: /* the access may be an error */
     case IR_LOAD_AT:
     case IR_SUBGROUP: return true;

@@ -142,6 +142,8 @@ typedef enum {
   IR_SUBGROUP,  /* extra: operation; imm: scan kind, and from CLUSTER_SHIFT on how large clusters are, or 0 */
   IR_FENCE,     /* of a sub-group: its lanes run together, so it only tells races.c that accesses are ordered */
   IR_PRINTF,    /* imm: index in `printfs`; a: address of the format */
+  IR_IMAGE,     /* extra: ir_image; imm: see IMAGE_SHAPE; a: address of coordinates and texel; b: image; c: sampler */
+  IR_IMAGE_QUERY, /* extra: ir_query; a: image */
   IR_OPERATIONS,
 } ir_op;
 
@@ -193,6 +195,16 @@ typedef enum {
 } ir_collective;
 
 enum { CLUSTER_SHIFT = 8 };
+
+typedef enum { IMAGE_READ, IMAGE_WRITE, IMAGE_SAMPLE, IMAGE_SAMPLE_INT /* at integer coordinates */ } ir_image;
+
+/* `imm` of IR_IMAGE: SPIR-V's Dim of the image's type, and whether it is an array. */
+enum { IMAGE_DIM = 7, IMAGE_ARRAY = 8 };
+
+/* At the address of IR_IMAGE: four coordinates, and four channels of a texel, of 32 bits each. */
+enum { IMAGE_TEXEL = 16, IMAGE_BYTES = 32 };
+
+typedef enum { QUERY_WIDTH, QUERY_HEIGHT, QUERY_DEPTH, QUERY_ELEMENTS, QUERY_ORDER, QUERY_DATA_TYPE } ir_query;
 
 typedef enum { /* of IR_BUILTIN: what no number of SPIR-V names */
                BUILTIN_GROUP_LINEAR = 1000,

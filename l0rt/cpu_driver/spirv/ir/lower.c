@@ -447,7 +447,8 @@ static void instruction(lowering *l, uint32_t op, const uint32_t *w, uint32_t le
     default: break;
   }
   if (lower_value_instruction(l, op, w, length) || lower_memory_instruction(l, op, w, length) ||
-      lower_group_instruction(l, op, w, length) || lower_dot_instruction(l, op, w, length))
+      lower_group_instruction(l, op, w, length) || lower_image_instruction(l, op, w, length) ||
+      lower_dot_instruction(l, op, w, length))
     return;
   const spirv_instruction *known = spirv_grammar(op); /* NULL: as the operation of an OpSpecConstantOp */
   UNSUPPORTED(l->m, l->at, "Op%s (%u) is not supported", known == NULL ? "?" : known->name, op);

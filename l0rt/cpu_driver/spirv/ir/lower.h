@@ -32,6 +32,7 @@ typedef struct {
   } *inputs; /* the built-in variables whose address the kernel takes, and where they are in private memory */
   uint32_t input_count, input_capacity;
   uint32_t at, block, activation, activations, depth;
+  uint32_t image_place; /* the address of coordinates and texel of IR_IMAGE; 0: none yet */
 } lowering;
 
 #define WRONG(l, ...) REFUSE((l)->m, (l)->at, __VA_ARGS__)
@@ -64,6 +65,7 @@ const spirv_type *lower_component(const spirv_type *type); /* the type itself of
 bool lower_value_instruction(lowering *l, uint32_t op, const uint32_t *w, uint32_t length); /* lower_value.c */
 bool lower_memory_instruction(lowering *l, uint32_t op, const uint32_t *w, uint32_t length); /* lower_memory.c */
 bool lower_group_instruction(lowering *l, uint32_t op, const uint32_t *w, uint32_t length); /* lower_group.c */
+bool lower_image_instruction(lowering *l, uint32_t op, const uint32_t *w, uint32_t length); /* lower_image.c */
 bool lower_dot_instruction(lowering *l, uint32_t op, const uint32_t *w, uint32_t length); /* lower_dot.c */
 bool lower_dot_function(lowering *l, const char *name, const uint32_t *w, uint32_t length); /* without its _Z3 */
 void lower_opencl(lowering *l, const uint32_t *w, uint32_t length); /* lower_opencl.c */

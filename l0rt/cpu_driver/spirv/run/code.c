@@ -48,6 +48,7 @@ static bool is_per_lane(const ir_insn *insn) { /* its handler reads each operand
     case IR_GROUP_PUT:
     case IR_GROUP_GET:
     case IR_SUBGROUP:
+    case IR_IMAGE:
     case IR_PRINTF: return true;
     default: return false;
   }
@@ -357,7 +358,7 @@ static void step_of(coder *c, ir_insn *insn) {
     *places[o] = wide >> o & 1 ? wide_place(c, value) : final_place(c, value);
   }
   bool remembers = insn->op == IR_LOAD || insn->op == IR_STORE || insn->op == IR_LOAD_AT || insn->op == IR_STORE_AT ||
-                   insn->op == IR_ATOMIC;
+                   insn->op == IR_ATOMIC || insn->op == IR_IMAGE;
   if (remembers && c->ranges < UINT16_MAX) s->range = c->ranges++;
   if (insn->op == IR_ASYNC_COPY) s->extra = wide_place(c, insn->extra);
   bool is_math = insn->op == IR_MATH1 || insn->op == IR_MATH2 || insn->op == IR_MATH2_INT || insn->op == IR_MATH1_INT;
@@ -367,7 +368,8 @@ static void step_of(coder *c, ir_insn *insn) {
   if (s->run == NULL) {
     s->run = spirv_special((ir_op)insn->op, lane);
     if (insn->op == IR_BUILTIN || insn->op == IR_ARGUMENT_ADDRESS || insn->op == IR_LOCAL_ADDRESS ||
-        insn->op == IR_LOCAL_ARGUMENT || insn->op == IR_GENERIC_CAST || insn->op == IR_GROUP_GET)
+        insn->op == IR_LOCAL_ARGUMENT || insn->op == IR_GENERIC_CAST || insn->op == IR_GROUP_GET ||
+        insn->op == IR_IMAGE_QUERY)
       s->scale = varying(c, insn->result); /* whether it is done for each lane */
   }
   if (s->run == NULL)
@@ -431,6 +433,9 @@ static void check_lanes(coder *c, const ir_insn *insn) {
     good = SAME(insn->a);
   } else if (insn->op == IR_INDEX) {
     good = v[insn->a].lane == LANE_I64 && SAME(insn->b);
+  } else if (insn->op == IR_IMAGE || insn->op == IR_IMAGE_QUERY) {
+    good = v[insn->a].lane == LANE_I64 && (insn->b == 0 || v[insn->b].lane == LANE_I64) &&
+           (insn->c == 0 || v[insn->c].lane == LANE_I64);
   }
 #undef SAME
   if (!good) spirv_refuse(c->arena, insn->at, "operation %u has operands of other types", insn->op);

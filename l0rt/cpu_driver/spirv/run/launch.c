@@ -87,7 +87,7 @@ static uint64_t work_of(const spirv_code *code) {
       bool long_one = op == IR_COPY_MEMORY || op == IR_ASYNC_COPY || op == IR_PRINTF || op == IR_GROUP_GET;
       if (long_one) return UINT64_MAX;
       bool mathematics = op == IR_MATH1 || op == IR_MATH2 || op == IR_MATH2_INT || op == IR_MATH1_INT;
-      work += mathematics || op == IR_ATOMIC || op == IR_SUBGROUP ? 64 : 1;
+      work += mathematics || op == IR_ATOMIC || op == IR_SUBGROUP || op == IR_IMAGE ? 64 : 1;
     }
   }
   return work;

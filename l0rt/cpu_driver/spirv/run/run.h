@@ -201,6 +201,8 @@ void spirv_use_handlers(
 spirv_handler *spirv_special(ir_op op, spirv_lane lane); /* special.c */
 spirv_handler *spirv_math(ir_op op, spirv_lane lane, uint32_t function, bool uniform); /* mathematics.c */
 void spirv_print(spirv_wave *w, const spirv_step *s, size_t lanes);
+void spirv_run_image(spirv_wave *w, const spirv_step *s, size_t lanes); /* image.c */
+void spirv_run_image_query(spirv_wave *w, const spirv_step *s, size_t lanes);
 
 const spirv_code *spirv_code_new(spirv_arena *arena, ir_kernel *k, const spirv_handlers *handlers, uint32_t width,
                                  uint32_t subgroup);

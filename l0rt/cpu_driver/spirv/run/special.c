@@ -407,6 +407,8 @@ spirv_handler *spirv_special(ir_op op, spirv_lane lane) {
     case IR_SUBGROUP: return run_subgroup;
     case IR_FENCE: return run_fence;
     case IR_PRINTF: return spirv_print;
+    case IR_IMAGE: return spirv_run_image;
+    case IR_IMAGE_QUERY: return spirv_run_image_query;
     default: return NULL;
   }
 }
