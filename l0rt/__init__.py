@@ -82,7 +82,7 @@ def __getattr__(name):
 
 
 def __dir__():
-    return sorted({*globals(), *__all__})
+    return __all__
 
 
 def get_include():

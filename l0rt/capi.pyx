@@ -1086,3 +1086,7 @@ _api.generator_draw = <void*>l0rt_generator_draw
 _api.generator_place = <void*>l0rt_generator_place
 
 _C_API = PyCapsule_New(&_api, b"l0rt.capi._C_API", NULL)
+
+
+def __dir__():
+    return ["__pyx_capi__"]

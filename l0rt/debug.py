@@ -123,3 +123,7 @@ def _device(index, out):
         print(f"  memory: {', '.join(told)}", file=out)
     report = _stuck_report(f"xpu:{index}")
     print(f"  {report}" if report else "  no stream has work that is not done", file=out)
+
+
+def __dir__():
+    return __all__

@@ -3,6 +3,20 @@
 
 from __future__ import annotations
 
+__all__ = [
+    "CompilerNotFoundError",
+    "DeviceIndexError",
+    "DeviceLostError",
+    "DriverNotFoundError",
+    "InvalidArgumentError",
+    "KernelFaultError",
+    "L0Error",
+    "ModuleBuildError",
+    "ModuleBuildWarning",
+    "OutOfMemoryError",
+    "UnsupportedError",
+]
+
 
 class L0Error(RuntimeError):
     """A Level Zero call failed. ``code`` is ``(name, number)`` of the result, or None if no call was made.
@@ -183,3 +197,7 @@ CLASS_OF_RESULT: dict[str, type[L0Error]] = {
     "ERROR_ADDRESS_NOT_FOUND": InvalidArgumentError,
     "ERROR_UNINITIALIZED": DriverNotFoundError,
 }
+
+
+def __dir__():
+    return __all__

@@ -598,3 +598,7 @@ class CpuInterface(_interface_of_table(_guard_table.host)):
 
 register_interface_for_device("xpu", XpuInterface)
 register_interface_for_device("cpu", CpuInterface)
+
+
+def __dir__():
+    return __all__

@@ -46,3 +46,7 @@ def sharing():
 
 
 _add_to_multiprocessing()
+
+
+def __dir__():
+    return __all__

@@ -15,6 +15,8 @@ from l0rt.runtime.streams import hooks
 from l0rt.runtime.streams.devices import device_count as _device_count
 from l0rt.runtime.streams.devices import lazy, properties
 
+__all__ = ["begin"]
+
 # A %s is a stream.
 _TEXTS = {
     "memory_allocation": ("alloc", "allocated %#x, %d bytes, for %s"),
@@ -46,7 +48,7 @@ def _opened():
         log.debug("device %d: %s, driver %s, API %d.%d", *values, stacklevel=level())
 
 
-def begin():
+def begin() -> None:
     """Start to log the subjects of the setting ``logs``."""
     topics = config.get("logs")
     for topic in topics:
@@ -83,3 +85,7 @@ def _writer(logger, text):
             logger.debug(text, *named, stacklevel=level())
 
     return write
+
+
+def __dir__():
+    return __all__

@@ -517,3 +517,7 @@ def draw(kind, generator, nbytes, first, second, dtype):
     if rest:
         raise ValueError(f"{nbytes} bytes are not a multiple of the size of {dtype}")
     return wanted._replace(count=count)
+
+
+def __dir__():
+    return __all__

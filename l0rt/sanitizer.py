@@ -14,6 +14,8 @@ moment they are made, and what `host_access` announces. ``L0RT_SANITIZE=stream``
 has what was found.
 """
 
+from __future__ import annotations
+
 import bisect
 import os
 import sys
@@ -27,6 +29,10 @@ from l0rt._base import callers
 from l0rt.graphs.recording import accesses_at
 from l0rt.runtime.current.waits import is_captured_at, name_at
 from l0rt.runtime.streams import hooks
+
+TYPE_CHECKING = False  # type checkers take it for true
+if TYPE_CHECKING:
+    from l0rt.buffers.buffer import Buffer
 
 __all__ = ["StreamRaceWarning", "host_access", "start"]
 
@@ -241,7 +247,7 @@ def begin():
         start()
 
 
-def start():
+def start() -> None:
     """Start the sanitizer. It does not know the work that streams were given before."""
     global _sanitizer
     if _sanitizer is not None:
@@ -269,7 +275,7 @@ def _after_fork():
 os.register_at_fork(after_in_child=_after_fork)
 
 
-def host_access(buffer, writes=True):
+def host_access(buffer: Buffer, writes: bool = True) -> None:
     """Announce to the sanitizer that the host now writes or reads the memory of ``buffer``.
 
     Parameters
@@ -288,3 +294,7 @@ def host_access(buffer, writes=True):
     if _sanitizer is not None:
         with _sanitizer.lock:
             _sanitizer.on_host_access(buffer.ptr, buffer.nbytes, writes)
+
+
+def __dir__():
+    return __all__

@@ -292,3 +292,7 @@ def can_device_access_peer(device: _Device, peer: _Device, /) -> bool:
     """
     interface = _interface(_naming.accelerator_type())
     return interface.can_device_access_peer(_device_or_current(device), _device_or_current(peer))
+
+
+def __dir__():
+    return __all__

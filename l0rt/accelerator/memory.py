@@ -23,10 +23,12 @@ from l0rt.runtime.streams.naming import other_interface_of as _other
 TYPE_CHECKING = False  # type checkers take it for true
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+    from typing import Any, TypeVar
 
     from l0rt.memory import use_mem_pool as _Block
     from l0rt.runtime.streams.naming import _Device
+
+    _F = TypeVar("_F", bound=Callable[..., object])
 
 __all__ = [
     "MemPool",
@@ -52,10 +54,10 @@ __all__ = [
 ]
 
 
-def _documented_as(original, **renamed):
+def _documented_as(original: object, **renamed: str) -> Callable[[_F], _F]:
     """Return a decorator that gives a function the docstring of what it stands for, with parameters renamed."""
 
-    def document(function):
+    def document(function: _F) -> _F:
         text = original.__doc__ or ""
         for name, new in renamed.items():
             text = text.replace(f"{name} : ", f"{new} : ")

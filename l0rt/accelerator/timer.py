@@ -1,12 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """The time that a block of work takes, by the device's clock and by the host's."""
 
+from __future__ import annotations
+
 from time import perf_counter
 
 from l0rt.accelerator._api import current_stream
 from l0rt.runtime.current.event import Event
 from l0rt.runtime.current.stream import Stream
 from l0rt.runtime.streams.naming import other_interface_of_stream
+
+TYPE_CHECKING = False  # type checkers take it for true
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from typing_extensions import Self
 
 
 class Timer:
@@ -35,11 +43,11 @@ class Timer:
     waits for the host to append the work, so that many short commands take at least as long as their appends.
     """
 
-    def __init__(self, stream=None):
+    def __init__(self, stream: Stream | None = None) -> None:
         if stream is not None and not isinstance(stream, Stream):
             other_interface_of_stream(stream)
         self._stream = stream
-        self._on = None  # the stream of the block that is entered and not left
+        self._on: Stream | None = None  # the stream of the block that is entered and not left
         self._events = tuple[Event, ...]()
         self._began = self._ended = 0.0
 
@@ -51,7 +59,7 @@ class Timer:
         device, host = self.elapsed_time(), self.host_time()
         return f"<l0rt.accelerator.Timer {device:.3f} ms on the device, {host:.3f} ms on the host>"
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         if self._on is not None:
             raise RuntimeError("a Timer cannot be entered inside its own block: use another Timer")
         on = current_stream() if self._stream is None else self._stream
@@ -61,12 +69,14 @@ class Timer:
         self._on, self._events = on, (start, end)  # last: an interrupt before it leaves the timer as it was
         return self
 
-    def __exit__(self, kind, value, trace):
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._ended = perf_counter()
         on, self._on = self._on, None
         self._events[1].record(on)
 
-    def elapsed_time(self):
+    def elapsed_time(self) -> float:
         """Return the time of the block on the device. Wait until it is complete.
 
         Returns
@@ -83,7 +93,7 @@ class Timer:
         end.synchronize()
         return start.elapsed_time(end)
 
-    def host_time(self):
+    def host_time(self) -> float:
         """Return the time of the block on the host: that of its Python code and of its appends.
 
         Returns

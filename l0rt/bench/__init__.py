@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """How long a function takes on the host and on the device."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from math import isfinite
 from time import perf_counter
@@ -10,6 +12,15 @@ import numpy as np
 from l0rt._base.integers import real_number, time_text, whole_number
 from l0rt.accelerator import stream as entered
 from l0rt.accelerator.timer import Timer
+
+TYPE_CHECKING = False  # type checkers take it for true
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import SupportsFloat, SupportsIndex
+
+    from l0rt.runtime.current.stream import Stream
+
+    _Times = np.ndarray[tuple[int], np.dtype[np.float64]]
 
 __all__ = ["Timing", "time"]
 
@@ -31,8 +42,8 @@ class Timing:
     """
 
     name: str
-    device: np.ndarray
-    host: np.ndarray
+    device: _Times
+    host: _Times
 
     def __str__(self):
         return (
@@ -49,7 +60,17 @@ def spread(seconds):
     return f"{median} ({least} to {most})"
 
 
-def time(function, args=(), kwargs=None, *, repeats=None, warmup=10, seconds=1.0, setup=None, stream=None):
+def time(
+    function: Callable[..., object],
+    args: Iterable[object] = (),
+    kwargs: Mapping[str, object] | None = None,
+    *,
+    repeats: SupportsIndex | None = None,
+    warmup: SupportsIndex = 10,
+    seconds: SupportsFloat = 1.0,
+    setup: Callable[[], object] | None = None,
+    stream: Stream | None = None,
+) -> Timing:
     """Call a function again and again, and measure each call on the host and on the device.
 
     Each call begins when the call before it is complete on the device.
@@ -130,3 +151,7 @@ def measure(timer, function, args, kwargs, setup):
     with timer:
         function(*args, **kwargs)
     timer.elapsed_time()
+
+
+def __dir__():
+    return __all__

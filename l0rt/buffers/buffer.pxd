@@ -126,6 +126,12 @@ cdef Buffer new_buffer(size_t nbytes, l0rt_stream* stream, l0rt_device* owner, i
 # What unpickles a copy: `l0rt.empty`'s module sets it.
 cdef object rebuild
 
+# A new array for a Buffer's bytes, of the dtype and shape in `layout` where None is asked for.
+cdef object array_like(tuple layout, size_t nbytes, dtype, shape)
+
+# The classes of Buffers whose memory is l0rt's own: the module of `l0rt.from_numpy` adds its subclass.
+cdef set own_types
+
 # Memory of other software at an address of the device's context, with an index of -1 wherever it is; ValueError if
 # there is none, or less than so many bytes. `lender` is kept until the Buffer is freed or dropped. `interchange` sets
 # it: in Buffer's own module the subclass would keep the C compiler from inlining the function that makes a Buffer.

@@ -1,12 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 from collections.abc import Sized
-from typing import Any, ClassVar, Literal, SupportsIndex
+from typing import Any, ClassVar, Literal, SupportsIndex, TypeVar, overload
+
+import numpy as np
+import numpy.typing as npt
 
 from l0rt.runtime.current.generator import Generator
 from l0rt.runtime.current.stream import Stream
 from l0rt.runtime.memory.importedpool import ImportedPool
 from l0rt.runtime.streams.naming import _Device
 from l0rt.runtime.streams.naming import device as _device
+
+_T = TypeVar("_T")
+_S = TypeVar("_S", bound=np.generic)
+_DType = type[_S] | np.dtype[_S]
+_Shape = int | tuple[int, ...]
+
+def is_own(self: Buffer) -> bool: ...
 
 class Buffer(Sized):
     def __init__(self, *args: Any, **kwargs: Any) -> None: ...
@@ -19,7 +29,7 @@ class Buffer(Sized):
     @property
     def device(self) -> _device: ...
     def copy_from(self, source: Any, *, non_blocking: bool = False, stream: Stream | None = None) -> Buffer: ...
-    def copy_to(self, target: Any, *, non_blocking: bool = False, stream: Stream | None = None) -> Any: ...
+    def copy_to(self, target: _T, *, non_blocking: bool = False, stream: Stream | None = None) -> _T: ...
     def fill(
         self,
         value: int | None = None,
@@ -76,7 +86,14 @@ class Buffer(Sized):
         non_blocking: bool = False,
         stream: Stream | None = None,
     ) -> Buffer: ...
-    def numpy(self, dtype: Any = "uint8", shape: int | tuple[int, ...] | None = None, *, stream: Any = None) -> Any: ...
+    @overload
+    def numpy(
+        self, dtype: _DType[_S], shape: _Shape | None = None, *, stream: Stream | None = None
+    ) -> np.ndarray[tuple[int, ...], np.dtype[_S]]: ...
+    @overload
+    def numpy(
+        self, dtype: npt.DTypeLike | None = None, shape: _Shape | None = None, *, stream: Stream | None = None
+    ) -> npt.NDArray[Any]: ...
     @staticmethod
     def from_handle(address: int, nbytes: int, *, device: _Device = None, owner: object = None) -> Buffer: ...
     @property

@@ -500,15 +500,17 @@ cdef class Buffer:
     def __releasebuffer__(self, Py_buffer* view):
         Buffer_unhold(self)
 
-    def numpy(self, dtype="uint8", shape=None, *, stream=None):
+    def numpy(self, dtype=None, shape=None, *, stream=None):
         """Copy the buffer into a new NumPy array, in the order of ``stream``, and return the array.
 
         Parameters
         ----------
-        dtype : str or NumPy dtype, optional
-            The element type.
-        shape : int or tuple of int, optional
-            The shape, where one -1 stands for what follows from the size. None is one dimension.
+        dtype : str or NumPy dtype or None, optional
+            The element type. None is that of the array that `l0rt.from_numpy` was given, and ``uint8`` for any other
+            buffer.
+        shape : int or tuple of int or None, optional
+            The shape, where one -1 stands for what follows from the size. None is one dimension; without ``dtype`` it
+            is the shape of the array that `l0rt.from_numpy` was given.
         stream : optional, optional
             As in `copy_from`.
 
@@ -521,7 +523,7 @@ cdef class Buffer:
         ValueError
             The buffer was freed, or its size does not fit ``dtype`` and ``shape``.
         """
-        return self.copy_to(array_of(self.nbytes, dtype, shape), stream=stream)
+        return self.copy_to(array_of(self.nbytes, "uint8" if dtype is None else dtype, shape), stream=stream)
 
     def __array__(self, dtype=None, copy=None):
         if self.kind == "device":
@@ -781,6 +783,21 @@ cdef Buffer new_buffer(size_t nbytes, l0rt_stream* stream, l0rt_device* owner, i
     return made
 
 
+cdef object array_like(tuple layout, size_t nbytes, dtype, shape):
+    """Return a new array for a Buffer's bytes, of the dtype and shape in ``layout`` where None is asked for."""
+    if dtype is not None:
+        return array_of(nbytes, dtype, shape)
+    return np.empty(layout[1], layout[0]) if shape is None else array_of(nbytes, layout[0], shape)
+
+
+own_types = {Buffer}
+
+
+def is_own(Buffer self not None):
+    """Whether it owns memory of l0rt: it is no slice's class, and nobody has lent the memory."""
+    return type(self) in own_types
+
+
 cdef bytes export(Buffer self, bint is_sent):
     cdef Buffer whole = self if self.base == NULL else <Buffer>self.base
     Buffer_hold(self)
@@ -788,7 +805,7 @@ cdef bytes export(Buffer self, bint is_sent):
         if self.memory != DEVICE:
             raise UnsupportedError(f"processes share device memory, not {self.kind} memory: for this there is "
                                    "multiprocessing.shared_memory, and l0rt.memory.register makes it fast")
-        if type(whole) is not Buffer:
+        if not is_own(whole):
             raise UnsupportedError("this memory belongs to other software, which may share it: copy it to l0rt's own")
         return export_handle(whole, whole.block, self.owner, <char*>self.pointer - <char*>whole.pointer, self.nbytes,
                              is_sent)
@@ -805,7 +822,7 @@ def reduce_shared(Buffer self not None):
     if only a copy can be sent."""
     global _has_warned
     whole = self if self.base == NULL else <object>self.base
-    if self.memory != DEVICE or type(whole) is not Buffer:
+    if self.memory != DEVICE or not is_own(whole):
         return None
     try:
         return unpickled_shared, (export(self, True),)

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
-from l0rt.buffers.buffer import Buffer
+import numpy as np
+import numpy.typing as npt
+
+from l0rt.buffers.buffer import _S, Buffer, _DType, _Shape
 from l0rt.runtime.current.stream import Stream
 from l0rt.runtime.streams.naming import _Device
 
@@ -30,10 +33,15 @@ def from_numpy(
     stream: Stream | None = None,
 ) -> Buffer: ...
 def from_dlpack(array: Any, /, *, device: _Device = None, copy: bool | None = None) -> Buffer: ...
+@overload
 def pinned(
-    shape: int | tuple[int, ...],
-    dtype: Any = "float64",
+    shape: _Shape, dtype: _DType[_S], *, device: _Device = None, numa: int | Literal["any"] | None = None
+) -> np.ndarray[tuple[int, ...], np.dtype[_S]]: ...
+@overload
+def pinned(
+    shape: _Shape,
+    dtype: npt.DTypeLike = "float64",
     *,
     device: _Device = None,
     numa: int | Literal["any"] | None = None,
-) -> Any: ...
+) -> npt.NDArray[Any]: ...

@@ -8,15 +8,21 @@ of the process.
 
 cimport cython
 from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_WRITABLE, PyBuffer_Release, PyObject_CheckBuffer
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF, Py_XDECREF
 from libc.stdint cimport UINT64_MAX, uint64_t
 from libc.string cimport memset as host_fill
 
-from l0rt._base.arguments cimport address_in, checked_pattern, checked_shape, checked_size, get_view, is_address
+from l0rt._base.arguments cimport (
+    address_in, array_of, checked_pattern, checked_shape, checked_size, get_view, is_address, known_as,
+)
 from l0rt.buffers.buffer cimport (
-    ELSEWHERE, SHARED, Buffer, Buffer_check_open, Buffer_hold, Buffer_operand, Buffer_unhold,
+    ELSEWHERE, SHARED, Buffer, Buffer_check_open, Buffer_hold, Buffer_operand, Buffer_take, Buffer_unhold, array_like,
+    own_types,
 )
 from l0rt.core.memory cimport memory_kind
 from l0rt.buffers.dlpack cimport Loan, dlpack_borrow
+from l0rt.buffers.foreign cimport keep_layout
 from l0rt.buffers.interchange cimport buffer_of
 from l0rt.runtime.alloc.heap cimport block_find
 from l0rt.runtime.alloc.page_map cimport map_find
@@ -35,6 +41,7 @@ from l0rt.ze.api cimport ZE_MEMORY_TYPE_DEVICE, ZE_MEMORY_TYPE_HOST, ZE_MEMORY_T
 
 from l0rt._base import lazynumpy as np
 from l0rt.errors import InvalidArgumentError
+from l0rt.buffers.buffer import _given
 from l0rt.buffers.empty import empty
 from l0rt.runtime.streams.devices import lazy
 
@@ -407,7 +414,8 @@ def from_numpy(array, *, kind="device", device=None, stream=None):
     Returns
     -------
     Buffer
-        It has ``array.nbytes`` bytes.
+        It has ``array.nbytes`` bytes. Its `numpy` without arguments returns an array with the dtype and the shape of
+        ``array``; everything else takes it as bytes.
 
     Raises
     ------
@@ -420,12 +428,51 @@ def from_numpy(array, *, kind="device", device=None, stream=None):
     -----
     ``torch.from_numpy`` does not copy: its tensor is on the host.
     """
+    cdef Buffer buffer
     if not isinstance(array, np.ndarray):
         raise TypeError(f"from_numpy() takes a NumPy array, not {type(array).__name__}")
     if np.ndarray.dtype.__get__(array).hasobject:
         raise TypeError("from_numpy() takes an array of numbers, not of objects")
     plain = np.ascontiguousarray(array)
-    return empty(plain.nbytes, kind=kind, device=device, stream=stream).copy_from(plain, stream=stream)
+    buffer = empty(plain.nbytes, kind=kind, device=device, stream=stream)
+    buffer = with_layout(buffer, (np.ndarray.dtype.__get__(array), np.ndarray.shape.__get__(array)))
+    return buffer.copy_from(plain, stream=stream)
+
+
+@cython.final
+@cython.binding(False)
+cdef class ArrayBuffer(Buffer):
+    """A Buffer made of a NumPy array. Buffer has no field for the layout: each allocation would pay for it."""
+    cdef PyObject* layout       # a tuple of dtype and shape, with a reference: as Buffer's own, no object field
+
+    def numpy(self, dtype=None, shape=None, *, stream=None):
+        """Copy the buffer into a new NumPy array and return the array. See `l0rt.Buffer.numpy`."""
+        return self.copy_to(array_like(<tuple>self.layout, self.nbytes, dtype, shape), stream=stream)
+
+    def __reduce_ex__(self, protocol=0, /):
+        return _given, (self[:],)    # as a pickle of a plain Buffer of this memory
+
+    def __dealloc__(self):
+        Py_XDECREF(self.layout)
+
+
+own_types.add(ArrayBuffer)
+known_as(ArrayBuffer, b"l0rt.Buffer")
+
+
+cdef Buffer with_layout(Buffer plain, tuple layout):
+    """Return a Buffer that `numpy` without arguments makes an array of this layout from; it takes the memory over."""
+    cdef ArrayBuffer buffer
+    if plain.memory == ELSEWHERE:
+        keep_layout(plain, layout)
+        return plain
+    buffer = ArrayBuffer.__new__(ArrayBuffer)
+    buffer.nbytes, buffer.stream, buffer.owner, buffer.memory = plain.nbytes, plain.stream, plain.owner, plain.memory
+    buffer.block, buffer.pointer = plain.block, plain.pointer
+    Buffer_take(plain)
+    Py_INCREF(layout)
+    buffer.layout = <PyObject*>layout
+    return buffer
 
 
 def from_dlpack(array, /, *, device=None, copy=None):

@@ -22,6 +22,7 @@ from l0rt.buffers.buffer cimport (
     Buffer_is_freed,
     Buffer_slice,
     Buffer_unhold,
+    array_like,
 )
 from l0rt.buffers.dlpack cimport DL_CPU, Loan, dlpack_capsule, dlpack_choose, dlpack_is_versioned, dlpack_order
 from l0rt.runtime.memory.active_pool cimport fill_host
@@ -104,6 +105,7 @@ cdef class OtherBuffer(Buffer):
     cdef object allocator
     cdef object order           # the stream that it was allocated for
     cdef object whole           # a slice's base again: here the garbage collector sees the reference
+    cdef tuple layout           # dtype and shape of the array that `from_numpy` was given
     cdef bint on_host
 
     @property
@@ -121,6 +123,11 @@ cdef class OtherBuffer(Buffer):
     def device(self):
         """The device that owns the memory."""
         return self.named
+
+    def numpy(self, dtype=None, shape=None, *, stream=None):
+        """Copy the buffer into a new NumPy array and return the array. See `l0rt.Buffer`."""
+        layout = ("uint8", (self.nbytes,)) if self.layout is None else self.layout
+        return self.copy_to(array_like(layout, self.nbytes, dtype, shape), stream=stream)
 
     def copy_from(self, source, *, bint non_blocking=False, stream=None):
         """Copy ``source`` into the buffer, in the order of ``stream``, and return the buffer. See `l0rt.Buffer`.
@@ -422,6 +429,12 @@ cdef OtherBuffer new_other(size_t nbytes, named, interface, order):
     made.nbytes = nbytes
     made.named, made.interface, made.order, made.on_host = named, interface, order, interface is None
     return made
+
+
+cdef int keep_layout(Buffer made, tuple layout) except -1:
+    """Let `numpy` without arguments return an array of this dtype and shape."""
+    (<OtherBuffer?>made).layout = layout
+    return 0
 
 
 cdef Buffer serve(size_t nbytes, device, stream, str kind):

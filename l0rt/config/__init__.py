@@ -503,3 +503,7 @@ def explain() -> str:
         shown = ",".join(sorted(value)) if isinstance(value, frozenset) else value
         lines.append(f"{path} = {shown} ({source if node == path else f'from {node}'})")
     return "\n".join(lines)
+
+
+def __dir__():
+    return __all__

@@ -13,4 +13,4 @@ def __getattr__(name):
 
 
 def __dir__():
-    return sorted({*globals(), *_PARTNERS})
+    return _PARTNERS

@@ -558,3 +558,7 @@ def get_per_process_memory_fraction(device=None):
     """
     limit = _device.get_limit(device)
     return 1.0 if limit is None else min(1.0, limit / _device.memory_info(device)[1])
+
+
+def __dir__():
+    return __all__

@@ -2,7 +2,7 @@
 """Checkpoints of private pools: what is allocated there at one moment, to be allocated again later."""
 
 from l0rt._base.arguments import address_of
-from l0rt.buffers.buffer import Buffer
+from l0rt.buffers.buffer import Buffer, is_own
 from l0rt.buffers.empty import restore
 from l0rt.errors import InvalidArgumentError
 from l0rt.runtime.memory.pools import MemPool, index_or_current, keep_addresses, pool_of
@@ -132,7 +132,7 @@ def set_checkpoint_pool_state(device, state, stale=()):
         address = item.ptr if isinstance(item, Buffer) else address_of(item)
         if address not in live:
             raise InvalidArgumentError(f"stale has {address:#x}, where nothing is allocated in pool {state.pool_id}")
-        if type(item) is Buffer:
+        if isinstance(item, Buffer) and is_own(item):
             buffers[address] = item
         elif isinstance(item, Buffer):
             raise InvalidArgumentError(f"stale has a Buffer at {address:#x} that does not own its memory")

@@ -6,6 +6,8 @@
 ITT tools such as VTune. While the history of memory is recorded, ranges are annotations of it.
 """
 
+from __future__ import annotations
+
 import contextlib
 import functools
 import os
@@ -22,6 +24,17 @@ from l0rt.memory.history import begin_annotation, end_annotation
 from l0rt.profiler import itt, text
 from l0rt.runtime.current.waits import synchronize_at
 from l0rt.runtime.streams import timeline
+
+TYPE_CHECKING = False  # type checkers take it for true
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+    from typing import ParamSpec, SupportsIndex, TypeVar
+
+    from typing_extensions import Self
+
+    _P = ParamSpec("_P")
+    _R = TypeVar("_R")
 
 __all__ = ["Record", "mark", "profile", "range", "range_pop", "range_push"]
 
@@ -71,7 +84,7 @@ class Record:
     group_size: tuple[int, ...] | None = None
 
     @property
-    def duration_ns(self):
+    def duration_ns(self) -> int:
         """The time from the beginning to the end."""
         return self.end_ns - self.begin_ns
 
@@ -112,7 +125,7 @@ class profile:  # the name that torch.profiler has for it
     begin_ns = 0
     end_ns = 0
 
-    def __init__(self, *, max_records=MOST):
+    def __init__(self, *, max_records: SupportsIndex = MOST) -> None:
         if self._timeline is not None:
             raise RuntimeError("a profile records once: make another one")
         most = whole_number(max_records, "max_records")
@@ -120,18 +133,20 @@ class profile:  # the name that torch.profiler has for it
             raise ValueError(f"max_records must be 1 to {1 << 28}, got {max_records}")
         self._most = most
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         self.start()
         return self
 
-    def __exit__(self, kind, value, trace):
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
         try:
             self.stop()
         except Exception:  # the block's own exception says more
             if kind is None:
                 raise
 
-    def start(self):
+    def start(self) -> None:
         """Begin to record, as the beginning of a ``with`` block does."""
         global _active
         if self._timeline is not None:
@@ -161,7 +176,7 @@ class profile:  # the name that torch.profiler has for it
                 self._ended()
             raise
 
-    def stop(self):
+    def stop(self) -> None:
         """End the recording and wait for the commands, as the end of a ``with`` block does."""
         global _active
         if self._timeline is None:
@@ -244,24 +259,24 @@ class profile:  # the name that torch.profiler has for it
         self._finish()
 
     @property
-    def events(self):
+    def events(self) -> tuple[Record, ...]:
         """All records, a tuple of `Record`, in the order in which they began."""
         self._complete()
-        return self._events
+        return self._events or ()
 
     @property
-    def dropped(self):
+    def dropped(self) -> int:
         """How many commands and ranges came after ``max_records``, and were not recorded."""
         self._complete()
         return timeline.dropped(self._timeline) + self._dropped_ranges
 
     @property
-    def unfinished(self):
+    def unfinished(self) -> int:
         """How many recorded commands have no times, because their device was lost before it came to them."""
         self._complete()
         return self._unfinished
 
-    def table(self, limit=None):
+    def table(self, limit: SupportsIndex | None = None) -> str:
         """Return a table of the time that each name took, the longest total first.
 
         Parameters
@@ -279,7 +294,7 @@ class profile:  # the name that torch.profiler has for it
             raise ValueError(f"limit must be at least 1, got {most}")
         return text.table(self, most)
 
-    def export_chrome_trace(self, path):
+    def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:
         """Write the records as JSON that Perfetto (https://ui.perfetto.dev) and ``chrome://tracing`` open.
 
         There is one track for each stream of each device and one for each thread of the host. Arrows lead from a call
@@ -443,7 +458,7 @@ def note(record):
             active._threads[record.thread] = threading.current_thread().name
 
 
-def range_push(name):
+def range_push(name: str) -> int:
     """Begin a range of this thread, inside of those that it has begun.
 
     Parameters
@@ -468,7 +483,7 @@ def range_push(name):
     return len(stack.ranges) - 1
 
 
-def range_pop():
+def range_pop() -> int:
     """End the range of this thread that was begun last.
 
     Returns
@@ -498,7 +513,7 @@ def range_pop():
     return len(stack.ranges)
 
 
-def mark(name):
+def mark(name: str) -> None:
     """Note a moment.
 
     Parameters
@@ -533,22 +548,22 @@ class range:  # the name that torch.cuda.nvtx has for it
 
     _name = ""
 
-    def __init__(self, name):
+    def __init__(self, name: str) -> None:
         self._name = checked_name(name)
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         range_push(self._name)
         return self
 
-    def __exit__(self, kind, value, trace):
+    def __exit__(self, *error: object) -> None:
         range_pop()
 
-    def __call__(self, function):
+    def __call__(self, function: Callable[_P, _R]) -> Callable[_P, _R]:
         if not callable(function):
             raise TypeError(f"a range decorates a function, got {type(function).__name__}")
 
         @functools.wraps(function)
-        def call(*args, **kwargs):
+        def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
             with self:
                 return function(*args, **kwargs)
 
@@ -565,3 +580,7 @@ def _after_fork():
 
 
 os.register_at_fork(after_in_child=_after_fork)
+
+
+def __dir__():
+    return __all__

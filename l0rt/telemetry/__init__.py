@@ -24,13 +24,15 @@ from l0rt.ze import pci as _pci
 
 TYPE_CHECKING = False  # type checkers take it for true
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from types import TracebackType
-    from typing import Any, ClassVar, SupportsFloat, SupportsIndex
+    from typing import Any, ClassVar, SupportsFloat, SupportsIndex, TypeVar
 
     from typing_extensions import Self
 
     from l0rt.runtime.streams.naming import _Device
+
+    _Sensor = TypeVar("_Sensor", bound=Callable[..., int])
 
 __all__: list[str] = [
     "Sample",
@@ -225,7 +227,7 @@ DeviceIndexError
 """
 
 
-def _sensor(function):
+def _sensor(function: _Sensor) -> _Sensor:
     """Complete the docstring of a function that returns one figure of a card."""
     function.__doc__ = (function.__doc__ or "") + _REST
     return function
@@ -430,3 +432,7 @@ def _stop_all():
 
 
 os.register_at_fork(after_in_child=_forget)
+
+
+def __dir__():
+    return __all__

@@ -189,3 +189,7 @@ class device_of(device):
 
     def __new__(cls, obj):
         return super().__new__(cls, _naming.index_of_object(obj))
+
+
+def __dir__():
+    return __all__

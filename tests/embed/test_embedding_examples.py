@@ -54,17 +54,6 @@ def test_it_is_built_and_prints_what_its_readme_says(name, tmp_path):
     assert result.stdout.splitlines() == said_by(folder / "README.md")
 
 
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    """The wheel of this source tree, of what was compiled when it was installed."""
-    folder = tmp_path_factory.mktemp("wheel")
-    make = [sys.executable, "-m", "pip", "wheel", "-q", "--no-build-isolation", "--no-deps", "-w", folder, "."]
-    result = run(make, cwd=ROOT, timeout=900)
-    assert result.returncode == 0, str(result)
-    (made,) = folder.glob("l0rt-*.whl")
-    return made
-
-
 @pytest.fixture
 def fresh(tmp_path):
     """A function that runs a command line in a new environment, which has nothing of this one's."""

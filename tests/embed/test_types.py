@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Types: a script that uses the whole facade passes mypy --strict, and the stubs say what the modules are."""
 
+import ast
+import importlib
+import inspect
 import sys
 from functools import cache
 from importlib.util import find_spec
@@ -121,9 +124,9 @@ def mypy(tmp_path):
     if run([sys.executable, "-c", "import mypy"]).returncode != 0:
         skip_unless_ci("needs mypy: the extra `test`")
 
-    def check(script):
+    def check(script, *more):
         (tmp_path / "script.py").write_text(script)
-        options = ["--strict", "--no-error-summary", "--cache-dir", str(tmp_path / "cache")]
+        options = ["--strict", "--no-error-summary", "--cache-dir", str(tmp_path / "cache"), *more]
         return run([sys.executable, "-m", "mypy", *options, tmp_path / "script.py"], cwd=tmp_path, timeout=300)
 
     return check
@@ -138,6 +141,31 @@ def test_the_whole_facade_passes_mypy_strict(mypy):
     script = SCRIPT + "".join(f"from l0rt import {name}\n" for name in more)
     result = mypy(script + "\n\nEVERYTHING: list[object] = [\n" + "".join(f"    {name},\n" for name in names) + "]\n")
     assert (result.returncode, result.stdout, result.stderr) == (0, "", ""), result
+
+
+def test_no_expression_of_a_script_of_public_calls_is_any(mypy):
+    script = (Path(__file__).parent / "typed_calls.py").read_text()
+    calls = {ast.unparse(node.func) for node in ast.walk(ast.parse(script)) if isinstance(node, ast.Call)}
+    assert len(calls) >= 60
+    result = mypy(script, "--disallow-any-expr")
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", ""), result
+    result = mypy(script + "print(config.get('driver'))\n", "--disallow-any-expr")
+    assert "Expression has type" in result.stdout, "it finds no Any"
+
+
+@pytest.mark.parametrize("name", ["", *l0rt._SUBMODULES])
+def test_dir_of_a_public_module_shows_public_names_only(name):
+    module = importlib.import_module(f"l0rt.{name}" if name else "l0rt")
+    public = {"capi": ["__pyx_capi__"], "interop": l0rt.interop._PARTNERS}.get(name) or module.__all__
+    assert dir(module) == sorted(public)
+    foreign = [name for name in public if not belongs(vars(module).get(name))]
+    assert foreign == [], "public names that are others'"
+
+
+def belongs(value):
+    """Whether a name's value is l0rt's own; a figure or a tuple of its is."""
+    of = value.__name__ if inspect.ismodule(value) else getattr(value, "__module__", None) or "l0rt"
+    return of.partition(".")[0] in ("l0rt", "builtins")
 
 
 def test_mypy_sees_what_is_wrong(mypy):

@@ -65,7 +65,7 @@ ARGUMENTS = [(), (0,), (1,), ("xpu:0",), ("mean",), (64,), (0.5,), (x,), (h,), (
 def targets():
     seen = set()
     for module in map(importlib.import_module, MODULES):
-        for name in sorted(dir(module)):
+        for name in sorted({*dir(module), *vars(module)}):
             value = getattr(module, name)
             public = not name.startswith("_") and name not in TAKES_ADDRESSES
             if public and callable(value) and getattr(value, "__module__", "").startswith("l0rt"):

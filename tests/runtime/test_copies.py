@@ -4,7 +4,9 @@
 import ctypes
 import gc
 import itertools
+import pickle
 import random
+import weakref
 
 import l0rt
 import l0rt.accelerator as acc
@@ -405,7 +407,7 @@ def test_buffers_become_arrays_and_arrays_buffers():
         assert np.array_equal(x.numpy("f4", (2, 3, 4)), data)
         assert np.array_equal(x.numpy("f4", (-1, 4)), data.reshape(6, 4))
         assert np.array_equal(x.numpy("f4", 24), data.reshape(-1))
-        assert np.array_equal(x.numpy(), data.view("u1").reshape(-1))
+        assert np.array_equal(x.numpy("u1"), data.view("u1").reshape(-1))
         assert np.array_equal(x[16:32].numpy("f4"), data.reshape(-1)[4:8])
         array = x.numpy("f4")
         array[:] = 0
@@ -421,6 +423,73 @@ def test_buffers_become_arrays_and_arrays_buffers():
     assert np.array_equal(x.numpy("f4", data.shape, stream=stream), data)
     times = np.array(["2020-01-01"], "M8[D]")
     assert np.array_equal(l0rt.from_numpy(times).numpy("M8[D]"), times)
+
+
+LAYOUTS = [
+    np.arange(24, dtype="f4").reshape(2, 3, 4),
+    np.arange(24, dtype="f4").reshape(2, 3, 4)[:, ::2],
+    np.asfortranarray(np.arange(6.0).reshape(2, 3)),
+    np.array(7, "i8"),
+    np.zeros((3, 0, 2), "c16"),
+    np.array([["2020-01-01"]], "M8[D]"),
+    np.array([(1, 2.5), (3, 4.5)], [("number", ">i2"), ("share", "f8")]),
+    np.array([True, False]),
+]
+
+
+@pytest.mark.checks_data
+@pytest.mark.parametrize("array", LAYOUTS, ids=lambda array: f"{array.dtype}-{array.shape}")
+@pytest.mark.parametrize("where", [{}, {"kind": "host"}, {"kind": "shared"}, {"device": "cpu", "kind": "host"}])
+def test_an_array_comes_back_with_its_dtype_and_shape(array, where):
+    x = l0rt.from_numpy(array, **where)
+    again = x.numpy()
+    assert (again.dtype, again.shape, again.flags.c_contiguous) == (array.dtype, array.shape, True)
+    assert again.tobytes() == np.ascontiguousarray(array).tobytes()
+    assert x.numpy(shape=-1).dtype == array.dtype
+    assert x.numpy(shape=-1).shape == (array.size,)
+    assert x.numpy("u1").shape == x[:].numpy().shape == (array.nbytes,)  # bytes for everything else
+    assert (x[:].numpy().dtype, len(x), x.nbytes) == (np.uint8, array.nbytes, array.nbytes)
+    assert repr(x).startswith(f"<l0rt.Buffer {x.kind} ")
+
+
+@pytest.mark.checks_data
+def test_a_buffer_of_an_array_is_a_buffer_in_all_else():
+    array = np.arange(6, dtype="i2").reshape(2, 3)
+    x = l0rt.from_numpy(array)
+    assert isinstance(x, l0rt.Buffer)
+    assert type(x).__name__ == "Buffer"
+    for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
+        copy = pickle.loads(pickle.dumps(x, protocol))
+        assert type(copy) is l0rt.Buffer
+        assert copy.numpy().tobytes() == array.tobytes()
+    assert l0rt.from_dlpack(x).numpy().tobytes() == array.tobytes()
+    with l0rt.ipc.sharing():
+        shared = pickle.loads(pickle.dumps(x))
+    shared.fill(0)
+    assert not x.numpy().any()
+    x.free()
+    for use in (x.numpy, lambda: pickle.dumps(x), x.free):
+        with pytest.raises(ValueError, match="was freed"):
+            use()
+    before = acc.memory_allocated()
+    y = l0rt.from_numpy(np.zeros(1 << 20, "u1"))
+    y.record_stream(acc.Stream())
+    del y
+    acc.synchronize()
+    assert acc.memory_allocated() == before
+
+
+def test_the_dtype_of_an_array_is_kept_no_longer_than_its_buffer():
+    class Mark:
+        pass
+
+    mark = Mark()
+    x = l0rt.from_numpy(np.zeros(4, np.dtype("f4", metadata={"mark": mark})))
+    gone = weakref.ref(mark)
+    del mark
+    assert gone() is not None
+    del x
+    assert gone() is None
 
 
 def test_what_is_no_array_of_numbers_is_refused():

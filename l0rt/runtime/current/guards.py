@@ -109,7 +109,7 @@ class OptionalDeviceGuard(DeviceGuard):
         if self._device is not None:
             super()._begin(block)
 
-    def set_index(self, device):
+    def set_index(self, device: _Device) -> None:
         """Make a device current; an empty guard takes the one before it as the original.
 
         Parameters
@@ -197,16 +197,16 @@ class OptionalStreamGuard(StreamGuard):
             super()._begin(block)
 
     @property
-    def original_stream(self):
+    def original_stream(self) -> Stream | None:
         """The stream that was current when the block began, on the original device; None if the guard is empty."""
         return super().original_stream
 
     @property
-    def current_device(self):
+    def current_device(self) -> int | None:
         """The index of the block's stream's device; None if the guard is empty."""
         return None if self.current_stream is None else super().current_device
 
-    def reset_stream(self, stream):
+    def reset_stream(self, stream: Stream) -> None:
         """Make ``stream`` and its device current; an empty guard takes what was current before as the original.
 
         Parameters
