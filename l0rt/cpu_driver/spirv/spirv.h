@@ -199,7 +199,7 @@ void spirv_use_width(uint32_t lanes);
 
 /* Other programs run kernels over their own memory with it: `l0rt_cpu_engine` is a symbol of the driver's library. They
  * compile this header, and refuse a library whose version is not the header's. */
-enum { SPIRV_ENGINE_VERSION = 1 };
+enum { SPIRV_ENGINE_VERSION = 2 };
 typedef struct {
   uint32_t version;
   spirv_program *(*program_new)(const spirv_build *build);
