@@ -302,7 +302,7 @@ CPU_EXPORT ze_result_t zeMemAllocHost(ze_context_handle_t context_handle, const 
   if (result == ZE_RESULT_SUCCESS) result = check_extent(desc->pNext, &size, &alignment);
   if (result == ZE_RESULT_SUCCESS && external.file >= 0)
     return import_file(context, NULL, ZE_MEMORY_TYPE_HOST, size, &external, out);
-  if (result == ZE_RESULT_SUCCESS && cpu_has_quirk(CPU_QUIRK_CACHED_IMPORTS)) {
+  if (result == ZE_RESULT_SUCCESS && external.exports == 0 && cpu_has_quirk(CPU_QUIRK_CACHED_IMPORTS)) {
     void *cached = cpu_import_reuse(context, size);
     if (cached != NULL) {
       *out = cached;

@@ -219,7 +219,7 @@ typedef struct {
   uint32_t module; /* the number of that module, from 1: those of the program, then those of linked programs */
   uint64_t global_id[3]; /* of the first work-item that failed */
   uint64_t address; /* of a bad access */
-  char text[384]; /* one sentence that names kernel, instruction and work-item; "" if SPIRV_OK */
+  char text[448]; /* one sentence that names kernel, instruction and work-item; "" if SPIRV_OK */
 } spirv_result;
 
 /* Makes the kernel ready to run; the first launch does it too. If it returns false, the text says why. */

@@ -57,6 +57,14 @@ spirv_source spirv_source_text(const spirv_module *m, uint32_t at) {
   return source_of(m, at, &steps);
 }
 
+const char *spirv_function_name(const spirv_module *m, uint32_t at) {
+  const spirv_function *f = NULL;
+  for (uint32_t i = 0; i < m->function_count && m->functions[i].at <= at; i++) f = &m->functions[i];
+  if (f == NULL) return "";
+  const spirv_id *id = &m->ids[f->id];
+  return id->name != NULL ? id->name : id->linkage_name != NULL ? id->linkage_name : "";
+}
+
 /* ---- Parameters -------------------------------------------------------------------------------------------------- */
 
 /* Is one of the words up to a comma const? */

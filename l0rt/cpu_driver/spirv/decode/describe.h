@@ -40,6 +40,9 @@ typedef struct {
 } spirv_source;
 spirv_source spirv_source_text(const spirv_module *m, uint32_t at);
 
+/* The function that an instruction is in: its name, or "" if the module has none for it. */
+const char *spirv_function_name(const spirv_module *m, uint32_t at);
+
 /* One module that was read only to be described. */
 typedef struct spirv_description spirv_description;
 struct spirv_description {

@@ -99,6 +99,21 @@ static void set_place(spirv_result *result, const spirv_kernel *kernel, uint32_t
   result->module = place.number;
 }
 
+/* "kernel f", or "kernel f, function g" if the instruction is in another function that has a name. Compilers wrap kernels in
+ * functions such as __spirv_entry_f, which are the kernel. */
+typedef struct {
+  char text[112];
+} owner;
+static owner owner_of(const spirv_kernel *kernel, const spirv_place *place) {
+  owner o;
+  const char *name = spirv_function_name(place->module, place->at);
+  int size = snprintf(o.text, sizeof(o.text), "kernel %.50s", kernel->info.name);
+  const bool wraps = strncmp(name, "__", 2) == 0 && strstr(name, kernel->info.name) != NULL;
+  if (*name != '\0' && !wraps && strcmp(name, kernel->info.name) != 0)
+    snprintf(o.text + size, sizeof(o.text) - (size_t)size, ", function %.40s", name);
+  return o;
+}
+
 static bool refused(spirv_kernel *kernel, const spirv_arena *arena) {
   spirv_result *r = &kernel->failure;
   uint32_t word = arena->offset / 4; /* 0: it is the kernel as a whole that is refused */
@@ -106,7 +121,7 @@ static bool refused(spirv_kernel *kernel, const spirv_arena *arena) {
   r->status = arena->exhausted ? SPIRV_OUT_OF_MEMORY : arena->unsupported ? SPIRV_UNSUPPORTED : SPIRV_BAD_KERNEL;
   set_place(r, kernel, word);
   spirv_place place = spirv_program_place(kernel->program, word);
-  snprintf(r->text, sizeof(r->text), "kernel %.40s: offset %s: %.150s%s", kernel->info.name,
+  snprintf(r->text, sizeof(r->text), "%s: offset %s: %.150s%s", owner_of(kernel, &place).text,
            spirv_program_tell_place(kernel->program, word).text, arena->text,
            spirv_source_text(place.module, place.at).text);
   return true;
@@ -300,6 +315,33 @@ static const char *reason(const spirv_group *g) {
   }
 }
 
+/* The storage class of what an instruction accesses, by the type of its pointer; -1: it has none that tells. */
+static int storage_of(const spirv_place *place) {
+  const spirv_module *m = place->module;
+  const uint32_t *w = m->words + place->at;
+  const uint32_t op = spirv_op(m, place->at);
+  const bool first = op == OpStore || op == OpAtomicStore || op == OpAtomicFlagClear;
+  const bool third = op == OpLoad || (op >= OpAtomicLoad && op <= OpAtomicXor) || op == OpAtomicFlagTestAndSet ||
+                     op == OpAtomicFMinEXT || op == OpAtomicFMaxEXT || op == OpAtomicFAddEXT;
+  if (!first && !third) return -1;
+  const spirv_id *type = &m->ids[m->ids[w[first ? 1 : 3]].type];
+  return spirv_is_type(type->op) && type->made_type->kind == TYPE_POINTER ? (int)type->made_type->storage : -1;
+}
+
+/* The reason; of a wrong access also the address, and what kind of memory it would be: that of local memory says nothing by
+ * itself, since what it is near is the engine's. */
+static void tell_reason(const spirv_group *g, int storage, char *text, size_t capacity) {
+  int size = snprintf(text, capacity, "%s", reason(g));
+  if (g->status != SPIRV_BAD_ACCESS) return;
+  size += snprintf(text + size, capacity - (size_t)size, " 0x%llx", (unsigned long long)g->failed_address);
+  if (storage == StorageFunction) snprintf(text + size, capacity - (size_t)size, " of private memory");
+  if (storage != StorageWorkgroup) return;
+  const int64_t offset = (int64_t)(g->failed_address - (uint64_t)(uintptr_t)g->local);
+  const long long bytes = (long long)g->local_bytes;
+  snprintf(text + size, capacity - (size_t)size, " of local memory, at byte %lld of the %lld that the group has",
+           (long long)offset, bytes);
+}
+
 static void report(running *r, const spirv_group *g) {
   const uint32_t *sizes = r->launch->group_size;
   spirv_result *result = r->result;
@@ -309,12 +351,13 @@ static void report(running *r, const spirv_group *g) {
   set_place(result, g->kernel, g->failed_at);
   result->address = g->status == SPIRV_BAD_ACCESS ? g->failed_address : 0;
   for (int d = 0; d < 3; d++) result->global_id[d] = g->id[d] * sizes[d] + local[d] + r->launch->global_offset[d];
-  char where[40] = "";
-  if (g->status == SPIRV_BAD_ACCESS) snprintf(where, sizeof(where), " 0x%llx", (unsigned long long)g->failed_address);
-  snprintf(result->text, sizeof(result->text),
-           "kernel %.80s, instruction at byte %s, work-item (%llu, %llu, %llu): %s%s", g->kernel->info.name,
-           spirv_program_tell_place(g->kernel->program, g->failed_at).text, (unsigned long long)result->global_id[0],
-           (unsigned long long)result->global_id[1], (unsigned long long)result->global_id[2], reason(g), where);
+  char why[130];
+  spirv_place place = spirv_program_place(g->kernel->program, g->failed_at);
+  tell_reason(g, storage_of(&place), why, sizeof(why));
+  snprintf(result->text, sizeof(result->text), "%s, instruction at byte %s%.50s, work-item (%llu, %llu, %llu): %s",
+           owner_of(g->kernel, &place).text, spirv_program_tell_place(g->kernel->program, g->failed_at).text,
+           spirv_source_text(place.module, place.at).text, (unsigned long long)result->global_id[0],
+           (unsigned long long)result->global_id[1], (unsigned long long)result->global_id[2], why);
 }
 
 static void keep_texts(running *r, spirv_group *g) {
