@@ -258,7 +258,7 @@ cdef int take_buffer(Parameters self, Py_ssize_t at, Buffer buffer, Slot* slot, 
     slot.buffer = <PyObject*>buffer
     if buffer.owner != device and not reaches(device, buffer):
         raise ValueError(f"{place(self, at)} must be memory that {device_of(self)} reaches, got {buffer!r}")
-    if on != NULL:
+    if on != NULL and (buffer.stream != on or buffer.memory != DEVICE):    # its own stream has no need to be noted
         operand = Buffer_operand(buffer)
         operand_use(&operand, on)
     slot.word, slot.nbytes = <uint64_t>buffer.pointer, buffer.nbytes

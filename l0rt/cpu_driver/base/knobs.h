@@ -26,7 +26,7 @@ extern struct cpu_knobs {
   uint64_t fuel;    /* 0: no limit */
   bool lost;        /* a failed launch is a lost device */
   bool races;       /* are looked for in launches */
-  bool bounds;      /* memory is not rounded up */
+  bool bounds;      /* of local memory are exact, and those of allocators' blocks are checked */
   bool lenient;     /* what Intel's devices let pass is no error */
   bool quiet;       /* failed launches print nothing */
   bool executes_running; /* a closed list that is executed may still run */
