@@ -14,6 +14,7 @@ from helpers.source import ROOT
 SITE = ROOT / "build/site"
 WIDTHS = (1280, 400)
 SCHEMES = ("light", "dark")
+MOST_HEIGHT = 6000  # pixels of a page that are shown: Chromium takes minutes for the longest, and has a limit
 # What sticks out of the page by itself; in a box that scrolls it may be as wide as it likes.
 WIDE = """
 const inside = (e) => { for (e = e.parentElement; e; e = e.parentElement)
@@ -37,12 +38,14 @@ def too_wide(driver, page, options):
     driver.get(page.as_uri())
     found = []
     for width in WIDTHS:
-        for scheme in SCHEMES:
+        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+        driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        found = driver.execute_script(WIDE)  # of the last width, which is the least
+        height = min(driver.execute_script("return document.documentElement.scrollHeight"), MOST_HEIGHT)
+        for scheme in () if options.without else SCHEMES:
             browser.scheme(driver, scheme)
             name = f"{page.relative_to(SITE).with_suffix('').as_posix().replace('/', '-')}-{width}-{scheme}.png"
-            browser.picture(driver, options.target / name, width, 900 if options.without else None)
-        if width == min(WIDTHS):
-            found = driver.execute_script(WIDE)
+            browser.picture(driver, options.target / name, width, height)
     return found
 
 

@@ -345,10 +345,11 @@ static inline const l0rt_api *l0rt_import(void) {
   const l0rt_api *api;
   if (package == NULL) {
     if (PyErr_ExceptionMatches(PyExc_ModuleNotFoundError))
-      PyErr_Format(PyExc_ModuleNotFoundError,
-                   "the C API of l0rt comes from the Python package l0rt, which is not on sys.path of the Python in %S: "
-                   "install it there (python3 -m pip install l0rt), or add its folder to PYTHONPATH",
-                   PySys_GetObject("prefix"));
+      PyErr_Format(
+          PyExc_ModuleNotFoundError,
+          "the C API of l0rt comes from the Python package l0rt, which is not on sys.path of the Python in %S: "
+          "install it there (python3 -m pip install l0rt), or add its folder to PYTHONPATH",
+          PySys_GetObject("prefix"));
     return NULL;
   }
   Py_DECREF(package);
