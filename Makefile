@@ -9,7 +9,7 @@ C_FILES = $(shell find include l0rt tests examples -path '*/build' -prune -o -na
 
 MAKEFLAGS += --no-print-directory
 
-.PHONY: build debug test test-all llama test-fresh test-intel test-c asan tsan tsan-python rings bench lint style format-c kernels site dist soak clean
+.PHONY: build debug test test-all llama test-fresh test-intel test-c asan tsan tsan-python rings bench lint style format-c kernels site pictures dist soak clean
 
 $(READY): pyproject.toml
 	test -x $(BIN)/python || python3 -m venv .venv
@@ -63,6 +63,8 @@ style: $(READY)
 	$(BIN)/codespell
 	$(BIN)/mypy
 	@$(BIN)/clang-format --dry-run -Werror $(C_FILES)
+	$(BIN)/check-jsonschema -q --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/check-jsonschema -q --builtin-schema vendor.citation-file-format CITATION.cff
 
 format-c: $(READY)
 	$(BIN)/clang-format -i $(C_FILES)
@@ -77,6 +79,11 @@ site: $(READY)
 	$(BIN)/pip install --quiet 'l0rt[site]'
 	$(BIN)/sphinx-build -q -W --keep-going docs build/site
 	@echo build/site/index.html
+
+# Each page of the site at 1280 and 400 pixels, light and dark. It needs Debian's chromium and chromium-driver.
+pictures: site
+	$(BIN)/pip install --quiet 'l0rt[test,browser]'
+	$(BIN)/python tests/pictures.py $(ARGS)
 
 # The modules that lie beside their sources. It needs ocloc, of Debian's package intel-opencl-icd.
 kernels: $(patsubst %.cl,%.spv,$(filter-out %/algorithms.cl %/producers.cl,$(wildcard l0rt/*/*.cl l0rt/*/*/*.cl tests/kernels/*.cl)))

@@ -41,6 +41,7 @@ cdef extern from "l0rt/l0rt.h" nogil:
         size_t size
     enum: L0RT_MODULE_SPIRV
     enum: L0RT_MODULE_NATIVE
+    enum: L0RT_MODULE_OPENCL_C
     enum: L0RT_LAUNCH_COOPERATIVE
     # opaque: whoever has made a generator, or asked for the default one, releases it
     ctypedef struct l0rt_generator:

@@ -5,9 +5,11 @@
 import os
 import struct
 
+from cpython.exc cimport PyErr_Fetch, PyErr_Restore
+from cpython.object cimport PyObject
 from cpython.pycapsule cimport PyCapsule_New
 from cpython.pyport cimport PY_SSIZE_T_MAX
-from cpython.ref cimport Py_DECREF, Py_INCREF
+from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
 from libc.stdint cimport UINT64_MAX, int64_t, uint32_t, uint64_t, uintptr_t
 from libc.string cimport memcpy, memset
 
@@ -68,6 +70,7 @@ from l0rt.runtime.streams.types cimport l0rt_device, l0rt_stream as stream_t
 
 from l0rt.graphs.graph import MODES, Graph, begin_with
 from l0rt.graphs.pool import pool_named
+from l0rt.kernels.compiler import translated
 from l0rt.launch.spirv import Spirv
 from l0rt.runtime.current.generator import XpuGenerator, default_generator
 from l0rt.runtime.memory import device as device_memory
@@ -520,17 +523,27 @@ cdef module_t* open_module(
     if nbytes > <size_t>PY_SSIZE_T_MAX // 2:     # a copy that has a head would be larger than anything
         raise ValueError(f"a module's code cannot have {nbytes} bytes")
     binary = code[:nbytes]
+    if format == L0RT_MODULE_OPENCL_C:
+        words = options.decode() if options != NULL else ""
+        compiled, rest = translated(binary, words, (<l0rt_device*>device).index)
+        return module_open(<l0rt_device*>device, L0RT_MODULE_SPIRV, compiled.spirv, rest.encode(), None)
     if format == L0RT_MODULE_SPIRV:
         Spirv(binary)
     elif format != L0RT_MODULE_NATIVE:
-        raise ValueError(f"a module's format must be {L0RT_MODULE_SPIRV} or {L0RT_MODULE_NATIVE}, got {format}")
+        raise ValueError(f"a module's format must be {L0RT_MODULE_SPIRV}, {L0RT_MODULE_NATIVE} or "
+                         f"{L0RT_MODULE_OPENCL_C}, got {format}")
     return module_open(<l0rt_device*>device, format, binary, options if options != NULL else b"", None)
 
 
 cdef int l0rt_module_release(l0rt_module* module) except -1 nogil:
+    cdef PyObject* kind
+    cdef PyObject* value
+    cdef PyObject* trace
     if module != NULL:
         with gil:
+            PyErr_Fetch(&kind, &value, &trace)      # a caller that gives up releases what it has: that failure stays
             module_release(<module_t*>module)
+            PyErr_Restore(kind, value, trace)
     return 0
 
 
@@ -806,14 +819,22 @@ cdef l0rt_pool_scope* l0rt_pool_enter(l0rt_pool* pool, int device) except NULL n
 
 
 cdef int l0rt_pool_leave(l0rt_pool_scope* scope) except -1 nogil:
+    cdef PyObject* kind
+    cdef PyObject* value
+    cdef PyObject* trace
     if scope == NULL:
         return 0
     with gil:
+        PyErr_Fetch(&kind, &value, &trace)          # as in module_release
         try:
             (<object><void*>scope).__exit__(None, None, None)
         except BaseException as error:
+            Py_XDECREF(kind)
+            Py_XDECREF(value)
+            Py_XDECREF(trace)
             fail_with(error)
         Py_DECREF(<object><void*>scope)
+        PyErr_Restore(kind, value, trace)
     return 0
 
 

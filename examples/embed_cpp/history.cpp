@@ -45,7 +45,11 @@ class history {
 };
 
 PYBIND11_MODULE(history, module) {
-  if (!l0rt::import()) throw py::error_already_set();
+  try {
+    l0rt::import();
+  } catch (const l0rt::import_error &) {
+    throw py::error_already_set();
+  }
   py::register_exception_translator([](std::exception_ptr pointer) {
     try {
       if (pointer) std::rethrow_exception(pointer);

@@ -129,6 +129,7 @@ typedef struct l0rt_memory_stats {
 /* The formats of module_create(), and the flags of launch(). */
 #define L0RT_MODULE_SPIRV 0
 #define L0RT_MODULE_NATIVE 1
+#define L0RT_MODULE_OPENCL_C 2
 #define L0RT_LAUNCH_COOPERATIVE 1u
 
 typedef struct l0rt_api {
@@ -193,9 +194,11 @@ typedef struct l0rt_api {
   /* Returns the guard table of a device type, such as "xpu" or "cpu". The table lives as long as the process. Fails
    * with NotImplementedError if the type has registered none. */
   const l0rt_guard_impl *(*guard_impl_of)(const char *type);
-  /* Builds a module for `device`; -1 is the current device. `format` is L0RT_MODULE_SPIRV or L0RT_MODULE_NATIVE,
-   * `options` are the driver's build options or NULL. The code is copied. The caller releases the module. Fails with
-   * ModuleBuildError; then last_error() returns the build log. */
+  /* Builds a module for `device`; -1 is the current device. `format` is L0RT_MODULE_SPIRV or L0RT_MODULE_NATIVE, and
+   * `options` are the driver's build options or NULL; or it is L0RT_MODULE_OPENCL_C, then `code` is the text of a
+   * program, and it is compiled as l0rt.compile() does, with the options and the cache of that function. The code is
+   * copied. The caller releases the module. Fails with ModuleBuildError; then last_error() returns the build log. Fails
+   * with CompilerNotFoundError if no compiler of OpenCL C is installed. */
   l0rt_module *(*module_create)(int device, const void *code, size_t nbytes, int format, const char *options);
   /* Ends the module and its kernels. Launches that still run end first; the call does not wait. NULL does nothing.
    * Returns 0. */
@@ -338,7 +341,19 @@ typedef struct l0rt_api {
  * lives as long as the process. NULL means that l0rt is not installed, or that it is older than this header: an
  * ImportError is set. */
 static inline const l0rt_api *l0rt_import(void) {
-  const l0rt_api *api = (const l0rt_api *)PyCapsule_Import("l0rt.capi._C_API", 0);
+  PyObject *package = PyImport_ImportModule("l0rt"); /* which imports nothing else */
+  const l0rt_api *api;
+  if (package == NULL) {
+    if (PyErr_ExceptionMatches(PyExc_ModuleNotFoundError))
+      PyErr_Format(
+          PyExc_ModuleNotFoundError,
+          "the C API of l0rt comes from the Python package l0rt, which is not on sys.path of the Python in %S: "
+          "install it there (python3 -m pip install l0rt), or add its folder to PYTHONPATH",
+          PySys_GetObject("prefix"));
+    return NULL;
+  }
+  Py_DECREF(package);
+  api = (const l0rt_api *)PyCapsule_Import("l0rt.capi._C_API", 0);
   if (api == NULL) return NULL;
   if (api->version != L0RT_API_VERSION || api->size < sizeof(l0rt_api)) {
     PyErr_Format(PyExc_ImportError,

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* l0rt.hpp: classes over the C API of l0rt, for C++17. Header only; it needs nothing but l0rt.h.
  *
- *     if (!l0rt::import()) return nullptr;      (once, with the GIL held; false: a Python exception is set)
+ *     l0rt::import();                           (once, with the GIL held)
  *     l0rt::buffer x(1 << 20);
  *     l0rt::stream_guard guard(l0rt::pool_stream());
+ *     l0rt::module code = l0rt::module::from_source("kernel void twice(global float *x) { ... }");
+ *     code["twice"].launch(16, 64, x);
  *
  * No class needs the GIL. A call that fails throws l0rt::error; then a Python exception is set in the thread too, as
  * with the C API. A function that returns to Python returns its failure. A function that goes on calls PyErr_Clear()
@@ -15,12 +17,14 @@
 #define L0RT_L0RT_HPP
 
 #include <cstddef>
+#include <cstdint>
 #include <initializer_list>
 #include <memory_resource>
 #include <new>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -32,10 +36,17 @@ namespace l0rt {
 inline const l0rt_api *api = nullptr;
 
 #ifdef PYTHON_API_VERSION
-/* Gets the table. Include Python.h before this header. */
-inline bool import() {
+/* What import() throws; an ImportError is set too. A function that Python calls, such as PyInit_name, catches it. */
+class import_error : public std::runtime_error {
+ public:
+  import_error() : std::runtime_error("the C API of l0rt cannot be imported: the Python exception says why") {}
+};
+
+/* Gets the table and returns it. Include Python.h before this header. */
+inline const l0rt_api *import() {
   if (api == nullptr) api = l0rt_import();
-  return api != nullptr;
+  if (api == nullptr) throw import_error();
+  return api;
 }
 #endif
 
@@ -365,6 +376,101 @@ class graph {
 
  private:
   l0rt_graph *graph_;
+};
+
+/* How many groups there are, and how many work-items a group has, along x, y and z. */
+struct extent {
+  extent(std::uint32_t along_x, std::uint32_t along_y = 1, std::uint32_t along_z = 1)
+      : sizes{along_x, along_y, along_z} {}
+  std::uint32_t sizes[3];
+};
+
+/* An argument of a launch: local memory that each group has for itself. */
+struct local_memory {
+  std::size_t nbytes;
+};
+
+/* One argument of a launch: a buffer, local memory, an address of memory, or a value of the size that the kernel takes.
+ * It refers to the value, and lives as long as the call. */
+class argument {
+ public:
+  template <class T>
+  argument(const T &value) noexcept : value_(&value), size_(sizeof value) {
+    static_assert(std::is_trivially_copyable_v<T>, "a kernel takes the bytes of a value");
+  }
+  argument(const buffer &memory) noexcept : pointer_(memory.data()), size_(sizeof pointer_) {}
+  argument(const local_memory &memory) noexcept : size_(memory.nbytes), is_local_(true) {}
+  l0rt_arg raw() const noexcept {
+    const void *place = value_ != nullptr ? value_ : &pointer_;
+    return {is_local_ ? nullptr : place, size_};
+  }
+
+ private:
+  const void *value_ = nullptr;
+  void *pointer_ = nullptr;
+  std::size_t size_;
+  bool is_local_ = false;
+};
+
+/* A kernel. It belongs to its module, and ends with it. */
+class kernel {
+ public:
+  explicit kernel(l0rt_kernel *which) noexcept : kernel_(which) {}
+  /* Launches the kernel in the order of the current stream of the module's device. */
+  template <class... Values>
+  void launch(extent groups, extent group_size, const Values &...values) const {
+    issue(groups, group_size, {argument(values)...}, 0, nullptr);
+  }
+  /* Launches the kernel in the order of a stream. */
+  template <class... Values>
+  void launch_on(stream on, extent groups, extent group_size, const Values &...values) const {
+    issue(groups, group_size, {argument(values)...}, 0, not_null(on));
+  }
+  /* Launches it in the order of a stream, with groups that wait for each other. */
+  template <class... Values>
+  void launch_cooperative(stream on, extent groups, extent group_size, const Values &...values) const {
+    issue(groups, group_size, {argument(values)...}, L0RT_LAUNCH_COOPERATIVE, not_null(on));
+  }
+  l0rt_kernel *get() const noexcept { return kernel_; }
+
+ private:
+  void issue(const extent &groups, const extent &group_size, std::initializer_list<argument> arguments, unsigned flags,
+             stream on) const {
+    std::vector<l0rt_arg> given;
+    given.reserve(arguments.size());
+    for (const argument &each : arguments) given.push_back(each.raw());
+    auto count = static_cast<std::uint32_t>(given.size());
+    check(api->launch(kernel_, groups.sizes, group_size.sizes, given.data(), count, flags, on));
+  }
+  l0rt_kernel *kernel_;
+};
+
+/* Code that was built for one device. */
+class module {
+ public:
+  /* Builds a program of OpenCL C, as l0rt.compile() does. */
+  static module from_source(const std::string &text, const char *options = nullptr, int device = -1) {
+    return module(text.data(), text.size(), L0RT_MODULE_OPENCL_C, options, device);
+  }
+  static module from_spirv(const void *code, std::size_t nbytes, const char *options = nullptr, int device = -1) {
+    return module(code, nbytes, L0RT_MODULE_SPIRV, options, device);
+  }
+  static module from_native(const void *code, std::size_t nbytes, const char *options = nullptr, int device = -1) {
+    return module(code, nbytes, L0RT_MODULE_NATIVE, options, device);
+  }
+  module(module &&other) noexcept : module_(std::exchange(other.module_, nullptr)) {}
+  module &operator=(module &&other) noexcept {
+    std::swap(module_, other.module_);
+    return *this;
+  }
+  ~module() { api->module_release(module_); }
+  kernel operator[](const char *name) const { return kernel(check(api->kernel_get(module_, name))); }
+  l0rt_module *get() const noexcept { return module_; }
+
+ private:
+  module(const void *code, std::size_t nbytes, int format, const char *options, int device)
+      : module_(check(api->module_create(device, code, nbytes, format, options))) {}
+  l0rt_module *module_;
 };
 
 /* What l0rt knows of an address; nothing for one that is in no allocation of l0rt. */

@@ -794,7 +794,7 @@ own_types = {Buffer}
 
 
 def is_own(Buffer self not None):
-    """Whether it owns memory of l0rt: it is no slice's class, and nobody has lent the memory."""
+    """Whether it is of a class whose memory is l0rt's own: neither lent by others nor of another device type."""
     return type(self) in own_types
 
 

@@ -14,7 +14,7 @@ from libc.stdint cimport UINT64_MAX, uint64_t
 from libc.string cimport memset as host_fill
 
 from l0rt._base.arguments cimport (
-    address_in, array_of, checked_pattern, checked_shape, checked_size, get_view, is_address, known_as,
+    address_in, checked_pattern, checked_shape, checked_size, get_view, is_address, known_as,
 )
 from l0rt.buffers.buffer cimport (
     ELSEWHERE, SHARED, Buffer, Buffer_check_open, Buffer_hold, Buffer_operand, Buffer_take, Buffer_unhold, array_like,

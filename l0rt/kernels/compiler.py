@@ -148,13 +148,23 @@ def prepare(
     ``target`` is what `target_of` says of the device. Nothing is done if the cache is off. Errors are `compile`'s.
     """
     if config.get("cache_size"):
-        text, shown, home = _source_of(source)
-        given = _options_of(options)
-        found = includes.headers_of(text, home, includes.given_folders(given.folders), {})
-        given = _with_precisions(given, text, found, "xpu")
-        work = _work_of(shown, text, found, given, target)
-        if _kept.get(work.key) is None:
-            _made(work, partial(_spirv_of, work))
+        _translated(source, options, target, "xpu")
+
+
+def translated(source: bytes, options: str, index: int) -> tuple[Compiled, str]:
+    """Compile OpenCL C for a device, for the C API. Return the result and the options that are the driver's."""
+    return _translated(source, options, target_of(facts(index)[1]), f"xpu:{index}")
+
+
+def _translated(source, options, target, owner):
+    text, shown, home = _source_of(source)
+    given = _options_of(options)
+    found = includes.headers_of(text, home, includes.given_folders(given.folders), {})
+    work = _work_of(shown, text, found, _with_precisions(given, text, found, owner), target)
+    compiled = _kept.get(work.key)
+    if compiled is None:
+        compiled, _ = _made(work, partial(_spirv_of, work))
+    return compiled, work.options.driver
 
 
 def _source_of(source):

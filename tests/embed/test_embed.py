@@ -187,7 +187,7 @@ assert round_trip(b"still works") == b"still works"
 KERNELS = Path(__file__).parents[1] / "kernels/basic.spv"
 MISTAKES = (
     "ValueError: a module's code is needed, got NULL", "DeviceIndexError: The device index is out of range",
-    "ModuleBuildError: the module is not valid", "ValueError: a module's format must be 0 or 1, got 7",
+    "ModuleBuildError: the module is not valid", "ValueError: a module's format must be 0, 1 or 2, got 7",
     "ValueError: a module is needed, got NULL", "ValueError: a kernel's name is needed, got NULL",
     "KeyError: \"the module has no kernel 'stor': it has ", "ValueError: each of kernel, sizes and arguments is needed",
     "TypeError: store() takes 2 arguments, got 1", "ValueError: store(): groups must be 1 to ",

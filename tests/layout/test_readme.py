@@ -110,4 +110,4 @@ def checks(makefile):
 def test_a_commit_is_checked_by_what_make_lint_runs():
     entries = re.findall(r"entry: (?:env \S+ )?\.venv/bin/([\w-]+)", (ROOT / ".pre-commit-config.yaml").read_text())
     assert sorted(entries) == sorted(checks((ROOT / "Makefile").read_text()))
-    assert len(entries) == 6
+    assert len(entries) == 8

@@ -220,4 +220,11 @@ PyModuleDef module = {PyModuleDef_HEAD_INIT, "by_cpp", nullptr, 0, methods};
 
 }  // namespace
 
-PyMODINIT_FUNC PyInit_by_cpp() { return l0rt::import() ? PyModule_Create(&module) : nullptr; }
+PyMODINIT_FUNC PyInit_by_cpp() {
+  try {
+    l0rt::import();
+  } catch (const l0rt::import_error &) {
+    return nullptr;
+  }
+  return PyModule_Create(&module);
+}
