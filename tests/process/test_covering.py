@@ -77,7 +77,7 @@ def test_a_test_that_asks_something_new_fails(tmp_path, monkeypatch):
     folder.mkdir()
     (folder / "conftest.py").write_text(f"LIBRARY = {driver_notes.build(tmp_path)!r}{PLANTED_CONFTEST}")
     (folder / "test_planted.py").write_text(PLANTED)
-    result = CPU.run(None, tmp_path, [folder / "test_planted.py"], timeout=60)
+    result = CPU.run(None, tmp_path, ["--reruns=0", folder / "test_planted.py"], timeout=60)
     assert "3 passed, 1 error" in result.stdout, str(result)
     assert "test_new - Failed: it asks of the driver what" in result.stdout, str(result)
     assert "zeMemAllocHost(HOST_MEM_ALLOC_DESC.flags=0x0) = SUCCESS" in result.stdout, str(result)

@@ -129,11 +129,13 @@ for turn in range(2):
 """
 
 
-def test_replays_under_way_have_lists_of_their_own_and_no_more_than_eight():
+def test_replays_under_way_have_lists_of_their_own_and_more_than_eight_only_after_a_wait():
     first, *more = told(HELD_UP, "graph")
     assert first == LISTS
     made = {"CommandListCreate": 3, "FenceCreate": 2}
-    assert [calls.get("CommandListCreate", 0) for calls in more] == [3] * 7 + [0] * 4
+    created = [calls.get("CommandListCreate", 0) for calls in more]
+    assert created[:7] == [3] * 7 and created[9:] == [0, 0]
     assert all(made.items() <= calls.items() for calls in more[:7])
-    assert all("FenceHostSynchronize" in calls for calls in more[7:8])  # the ninth waits for the first
+    assert "FenceHostSynchronize" in more[7]  # the ninth waits for the first, and the tenth may find the second ended;
+    assert all("FenceHostSynchronize" in calls for calls in more[7:9] if calls.get("CommandListCreate"))  # or in vain
     assert more[-1] == AGAIN

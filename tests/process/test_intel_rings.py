@@ -46,7 +46,7 @@ def planted(folder, text, processes=0):
     """Run tests as a ring of simulated devices does."""
     test = folder / "test_planted.py"
     test.write_text(text)
-    arguments = ["-n", str(processes), "--confcutdir", TESTS, "-p", "conftest", test]
+    arguments = ["--reruns=0", "-n", str(processes), "--confcutdir", TESTS, "-p", "conftest", test]
     files = {"XE_DEVICE_FAILURES": folder / "failures", "XE_DEVICE_UNMAPPED": folder / "unmapped"}
     environment = {**files, "PYTHONPATH": TESTS}
     return Ring("planted", (), {}).run("nowhere", folder, arguments, 60, environment)
