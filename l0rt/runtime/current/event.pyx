@@ -472,8 +472,8 @@ cdef int Event_record(Event self, l0rt_stream* stream) except -1:
     return 0
 
 
-# Identity -> address of the Event, which is here no longer than that lives. Where a process opens an event of two devices
-# twice, Intel's driver (26.27, run) closes the second device's handle twice: it may be another buffer's by then.
+# Identity -> address of the Event, which is here no longer than that lives. Where a process with two devices opens an
+# event twice, Intel's driver (26.27, run) closes the second device's handle twice: it may be another buffer's by then.
 cdef dict _shared = {}
 
 
