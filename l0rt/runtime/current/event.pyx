@@ -305,7 +305,7 @@ interprocess : bool, optional
             raise UnsupportedError("torch.Event ipc is not supported yet for events of other kinds: "
                                    "an event is shared that was made with interprocess=True and was recorded here")
         made = event_export(<EventPool><object>self.pool, self.slot)
-        _shared[event_identity(None, made)] = <size_t><PyObject*>self
+        remember_shared(self, event_identity(None, made))
         return made
 
     @staticmethod
@@ -352,7 +352,7 @@ interprocess : bool, optional
         except BaseException:
             peer_drop(found.peer)
             raise
-        _shared[identity] = <size_t><PyObject*>made
+        remember_shared(made, identity)
         return made
 
     @property
@@ -475,11 +475,20 @@ cdef int Event_record(Event self, l0rt_stream* stream) except -1:
 # Identity -> address of the Event, which is here no longer than that lives. Where a process with two devices opens an
 # event twice, Intel's driver (26.27, run) closes the second device's handle twice: it may be another buffer's by then.
 cdef dict _shared = {}
+cdef dict _identities = {}      # the other way round: address -> set of identities
+
+
+cdef int remember_shared(Event self, tuple identity) except -1:
+    address = <size_t><PyObject*>self
+    _identities.setdefault(address, set()).add(identity)
+    _shared[identity] = address
+    return 0
 
 
 cdef void forget_shared(Event self) noexcept:
-    for identity, address in list(_shared.items()):
-        if <size_t>address == <size_t><PyObject*>self:
+    address = <size_t><PyObject*>self
+    for identity in _identities.pop(address, ()):
+        if _shared.get(identity) == address:    # else another thread has opened it at the same time
             del _shared[identity]
 
 
