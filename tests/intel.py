@@ -29,8 +29,7 @@ def chosen():
     options = parser.parse_args()
     rings = [ring for ring in xe_device.RINGS if ring.name in options.rings]
     if options.two:
-        good = [ring for ring in rings if not ring.has_defect]
-        first, others = ([r for r in good if (r.devices == "bmg") is first] for first in (True, False))
+        first, others = ([r for r in rings if (r.devices == "bmg") is first] for first in (True, False))
         rings = [*first, others[covering.turn() % len(others)]]
     return rings, options
 

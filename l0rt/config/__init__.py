@@ -68,6 +68,7 @@ QUIRKS = (
     "unjoined_captures",
     "listed_symbols",
     "fatal_enqueues",
+    "uncounted_signals",
     "fast_link",
 )
 PAGE: str = "docs/settings.md"

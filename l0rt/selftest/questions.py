@@ -118,6 +118,8 @@ QUESTIONS = (
            "Intel's driver 26.27, run"),
     _quirk(16, "fatal_enqueues", "Does building a kernel that enqueues others end a process that handles SIGSEGV?",
            "SPIR-V with one, and a handler", "Intel's compiler 2.40, run", dangerous=True),
+    _quirk(17, "uncounted_signals", "Does a wait for a list end before a fill that signals an event?",
+           "a long fill that signals, and a wait for its list", "Intel's driver 26.27, run"),
     _trap(1, "Are optional functions missing?", "look each up in the library", subject="driver", executes=False),
     _trap(2, "Is the in-order flag accepted and ignored?", "bare in-order list: long fill, then a copy of its end",
           NEO, "driver", name="unordered_lists"),

@@ -13,6 +13,7 @@ from l0rt.launch.spirv import Spirv
 from l0rt.runtime.streams import devices
 from l0rt.selftest.capabilities import other_process
 from l0rt.selftest.driver import (
+    FOREVER,
     IPC,
     OUT_OF_MEMORY,
     UNKNOWN,
@@ -302,6 +303,20 @@ def fatal_enqueues(ground):
     return verdict(False, answer)
 
 
+def uncounted_signals(ground):
+    """Q17: if the fill takes no time, the wait cannot end too early: several are given."""
+    bare, nbytes, rounds, early = ground.driver, ground.size(64 * MIB), 10, 0
+    list_, buffer = bare.list(), bare.allocate(nbytes)
+    for event in bare.events(rounds):
+        for value in range(4):
+            bare.fill(list_, buffer, value, nbytes)
+        bare.fill(list_, buffer, 4, nbytes, event)
+        bare.do("zeCommandListHostSynchronize", list_, FOREVER)
+        early += not bare.query(event)
+        bare.wait(event)
+    return verdict(early, f"{early} of {rounds} waits for a list ended before its last fill")
+
+
 def view_of(memory):
     """Return the address of a mapping."""
     exported = ctypes.c_char.from_buffer(memory)
@@ -461,4 +476,5 @@ ASK = {
     "Q14": cached_imports,
     "Q15": listed_symbols,
     "Q16": fatal_enqueues,
+    "Q17": uncounted_signals,
 }

@@ -29,6 +29,8 @@ ARCHITECTURES = (  # (first device id, last device id, architecture): ranges of 
     (0xE200, 0xE2FF, "battlemage"),
 )
 
+# On these the driver counts every command of an ordered list (EnableWalkerPostSyncSkip is off).
+COUNTING = ("alchemist", "ponte vecchio", "meteor lake", "arrow lake", "battlemage")
 NEWER = ("lunar lake", "panther lake", "battlemage")  # Xe2 and Xe3: the driver compiles before it can do anything
 
 
@@ -188,6 +190,16 @@ QUIRKS = (
         "Intel's compiler 2.40, run; no build that is known to support them",
         (),
         lambda d: True,
+    ),
+    Quirk(
+        "uncounted_signals",
+        "a copy, fill or launch that signals an event of a pool does not count in its list's order: a wait for the "
+        "list, or for what a copy of rows signals behind it, ends before it is done",
+        "a list is waited for by an event, which is signalled behind a copy and not by it",
+        "Intel's driver 26.27, run on Lunar Lake and Panther Lake; absent on Alchemist, Battlemage and Ponte Vecchio, "
+        "and no build that is known to be without it elsewhere",
+        ("list_sync",),
+        lambda d: (not d.build or d.build >= NEO_26_01) and d.architecture not in COUNTING,
     ),
     Quirk(
         "fast_link",

@@ -233,6 +233,38 @@ static void outlasting_waits(void) {
   finish("outlasting waits");
 }
 
+static void uncounted_signals(void) {
+  begin();
+  enum { SIDE = 64 };
+  char *memory = host_memory(2 * SIDE * SIDE);
+  ze_event_pool_handle_t pool = pool_of(4, ZE_EVENT_POOL_FLAG_HOST_VISIBLE);
+  ze_event_handle_t fill_gate = event_of(pool, 0), row_gate = event_of(pool, 1);
+  ze_event_handle_t filled = event_of(pool, 2), copied = event_of(pool, 3);
+  ze_command_list_handle_t list = in_order_list();
+  ze_copy_region_t region = {.width = SIDE / 2, .height = SIDE};
+  OK(zeCommandListAppendMemoryFill(list, memory, "x", 1, SIDE * SIDE, filled, 1, &fill_gate));
+  CHECK(zeCommandListHostSynchronize(list, 1000) == (planted ? ZE_RESULT_SUCCESS : ZE_RESULT_NOT_READY));
+  OK(zeCommandListAppendMemoryCopyRegion(list, memory + SIDE * SIDE, &region, SIDE, 0, memory, &region, SIDE, 0, copied,
+                                         1, &row_gate));
+  GIVES(NOT_READY, zeEventQueryStatus(copied));
+  OK(zeEventHostSignal(fill_gate));
+  OK(zeEventHostSynchronize(filled, FOREVER));
+  CHECK(zeEventHostSynchronize(copied, planted ? FOREVER : 1000) ==
+        (planted ? ZE_RESULT_SUCCESS : ZE_RESULT_NOT_READY));
+  CHECK(zeCommandListHostSynchronize(list, 1000) == (planted ? ZE_RESULT_SUCCESS : ZE_RESULT_NOT_READY));
+  OK(zeCommandListAppendBarrier(list, NULL, 0, NULL)); /* counts, and all in front of it with it */
+  GIVES(NOT_READY, zeCommandListHostSynchronize(list, 1000));
+  OK(zeEventHostSignal(row_gate));
+  OK(zeCommandListHostSynchronize(list, FOREVER));
+  CHECK(memory[2 * SIDE * SIDE - SIDE] == 'x');
+  OK(zeCommandListDestroy(list));
+  ze_event_handle_t events[] = {fill_gate, row_gate, filled, copied};
+  for (int i = 0; i < 4; i++) OK(zeEventDestroy(events[i]));
+  OK(zeEventPoolDestroy(pool));
+  OK(zeMemFree(context, memory));
+  finish("uncounted signals");
+}
+
 static ze_command_list_handle_t list_on_the_second_device(void) {
   uint32_t two = 2;
   ze_device_handle_t devices[2], first = device;
@@ -418,6 +450,7 @@ int main(void) {
       {"single_device_imports", single_device_imports, 0},
       {"cached_imports", cached_imports, 0},
       {"listed_symbols", listed_symbols, 0},
+      {"uncounted_signals", uncounted_signals, 0},
       {"fatal_enqueues", fatal_enqueues, SIGABRT},
       {"peer_counters", peer_counters, SIGABRT},
   };

@@ -71,7 +71,6 @@ class XeRing(Ring):
     """A ring on simulated devices: names of tests/xe_device/product.c with commas between."""
 
     devices: str = field(default="", kw_only=True)
-    has_defect: bool = field(default=False, kw_only=True)  # one that is open: CONTRIBUTING.md
 
     def environment(self, cpu_driver):
         return {
@@ -95,10 +94,10 @@ class XeRing(Ring):
 NEEDED = (LOADER, INTEL)
 RINGS = (
     XeRing("xe-bmg", NEEDED, {}, devices="bmg"),
-    XeRing("xe-lnl", NEEDED, {}, devices="lnl", has_defect=True),
+    XeRing("xe-lnl", NEEDED, {}, devices="lnl"),
     XeRing("xe-pvc", NEEDED, {}, devices="pvc"),
     XeRing("xe-dg2", NEEDED, {}, devices="dg2"),
-    XeRing("xe-bmg x2", NEEDED, {}, devices="bmg,bmg", has_defect=True),
+    XeRing("xe-bmg x2", NEEDED, {}, devices="bmg,bmg"),
 )
 
 

@@ -56,8 +56,8 @@ int xe_memory_close(xe_device *device, const struct drm_gem_close *close) {
     xe_buffer_drop(buffer);
   }
   pthread_mutex_unlock(&xe_lock);
-  xe_report_log("gem_close: handle %u", close->handle);
-  if (!buffer) xe_report_failure("gem_close: no handle %u", close->handle);
+  xe_report_log("gem_close: device %d, handle %u", device->index, close->handle);
+  if (!buffer) xe_report_failure("gem_close: device %d has no handle %u", device->index, close->handle);
   return buffer ? 0 : EINVAL;
 }
 
@@ -161,7 +161,7 @@ int xe_memory_export(xe_device *device, struct drm_prime_handle *handle) {
   if (buffer) handle->fd = xe_libc.fcntl(buffer->fd, F_DUPFD_CLOEXEC, 0);
   if (buffer && handle->fd < 0) error = errno;
   pthread_mutex_unlock(&xe_lock);
-  xe_report_log("prime_handle_to_fd: handle %u: fd %d", handle->handle, handle->fd);
+  xe_report_log("prime_handle_to_fd: device %d, handle %u: fd %d", device->index, handle->handle, handle->fd);
   return error;
 }
 
@@ -170,6 +170,6 @@ int xe_memory_import(xe_device *device, struct drm_prime_handle *handle) {
   handle->handle = xe_buffer_import(device, handle->fd);
   int error = handle->handle ? 0 : errno;
   pthread_mutex_unlock(&xe_lock);
-  xe_report_log("prime_fd_to_handle: fd %d: handle %u", handle->fd, handle->handle);
+  xe_report_log("prime_fd_to_handle: device %d, fd %d: handle %u", device->index, handle->fd, handle->handle);
   return error;
 }

@@ -135,7 +135,8 @@ static const struct {
     {"L0RT_CPU_QUIRKS", cpu_quirks_read,
      "unflushed_counters, no_vm_bind, untyped_mappings, raw_event_handles, racing_maps, racing_queries, "
      "outlasting_waits, single_device_imports, peer_counters, unordered_lists, raw_memory_handles, early_graphs, "
-     "unjoined_captures, cached_imports, listed_symbols, fatal_enqueues, or several with commas"},
+     "unjoined_captures, cached_imports, listed_symbols, fatal_enqueues, uncounted_signals, or several with "
+     "commas"},
     {"L0RT_CPU_LATENCY", cpu_latency_read,
      "name=microseconds or virtual, several with commas; the names: phys_create, phys_destroy, map_fresh, map_moved, "
      "unmap, map_per_piece, clear, alloc_resident, free, append_launch, append_copy, copy_per_piece, submit, "

@@ -11,6 +11,7 @@
 #include "memory/usm.h"
 #include "simulate/fault.h"
 #include "simulate/latency.h"
+#include "simulate/quirk.h"
 #include "sync/failure.h"
 
 ze_result_t cpu_list_record(cpu_list *list, const cpu_command *command) {
@@ -95,6 +96,24 @@ static void pay(const cpu_list *list, const cpu_command *command, ze_event_handl
               1);
 }
 
+/* With that defect, work that signals an event of a pool is left out of the list's count. What a copy of rows signals
+ * behind such work is there when that work is done: here a command in front of the copy signals it. */
+static ze_result_t put_counted(cpu_list *list, cpu_command *command, uint32_t wait_count, ze_event_handle_t *waits) {
+  bool skips = command->signal != NULL && !cpu_event_is_counter_based(command->signal);
+  bool is_region = command->op == CPU_OP_REGION, is_behind = cpu_list_skips(list);
+  if (!is_behind) list->counted = cpu_fifo_last(&list->fifo);
+  ze_result_t result = ZE_RESULT_SUCCESS;
+  if (skips && is_region && is_behind) {
+    cpu_command early = {.op = CPU_OP_NONE, .signal = command->signal};
+    command->signal = NULL;
+    result = put_all(list, &early, 0, NULL);
+  }
+  if (result == ZE_RESULT_SUCCESS) result = put_all(list, command, wait_count, waits);
+  bool is_work = command->op == CPU_OP_COPY || command->op == CPU_OP_FILL || command->op == CPU_OP_LAUNCH;
+  if (skips && (is_work || (is_region && is_behind))) list->skipped = cpu_fifo_last(&list->fifo);
+  return result;
+}
+
 ze_result_t cpu_list_append(cpu_list *list, cpu_command *command, ze_event_handle_t signal, uint32_t wait_count,
                             ze_event_handle_t *waits) {
   ze_result_t result = cpu_list_check(list, signal, wait_count, waits);
@@ -110,7 +129,8 @@ ze_result_t cpu_list_append(cpu_list *list, cpu_command *command, ze_event_handl
   command->signal = signal == NULL ? NULL : cpu_event_cast(signal);
   if (list->mutations != NULL) result = cpu_mutations_bind(list, command, signal, wait_count, waits);
   if (result != ZE_RESULT_SUCCESS) return result;
-  result = put_all(list, command, wait_count, waits);
+  bool counts = list->immediate && list->in_order && cpu_has_quirk(CPU_QUIRK_UNCOUNTED_SIGNALS);
+  result = counts ? put_counted(list, command, wait_count, waits) : put_all(list, command, wait_count, waits);
   if (!list->immediate) return result;
   cpu_engine_ring(list->fifo.engine);
   return result == ZE_RESULT_SUCCESS && list->synchronous ? cpu_fifo_wait(&list->fifo, CPU_NEVER) : result;

@@ -102,4 +102,7 @@ bool cpu_fifo_reached(cpu_fifo *fifo, uint64_t sequence);
  * returned yet. */
 ze_result_t cpu_fifo_wait(cpu_fifo *fifo, uint64_t timeout);
 
+/* The same of those up to a number. */
+ze_result_t cpu_fifo_wait_to(cpu_fifo *fifo, uint64_t last, uint64_t timeout);
+
 #endif

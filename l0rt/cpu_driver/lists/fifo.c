@@ -131,8 +131,7 @@ bool cpu_fifo_reached(cpu_fifo *fifo, uint64_t sequence) {
   return reached;
 }
 
-static ze_result_t wait(cpu_fifo *fifo, uint64_t timeout) {
-  uint64_t last = cpu_fifo_last(fifo);
+static ze_result_t wait(cpu_fifo *fifo, uint64_t last, uint64_t timeout) {
   for (int i = 0; atomic_load_explicit(&fifo->finished, memory_order_acquire) < last; i++) {
     if (timeout == 0) return ZE_RESULT_NOT_READY;
     if (i == SPINS) break;
@@ -157,7 +156,11 @@ static ze_result_t wait(cpu_fifo *fifo, uint64_t timeout) {
 }
 
 ze_result_t cpu_fifo_wait(cpu_fifo *fifo, uint64_t timeout) {
-  ze_result_t result = wait(fifo, timeout);
+  return cpu_fifo_wait_to(fifo, cpu_fifo_last(fifo), timeout);
+}
+
+ze_result_t cpu_fifo_wait_to(cpu_fifo *fifo, uint64_t last, uint64_t timeout) {
+  ze_result_t result = wait(fifo, last, timeout);
   if (result == ZE_RESULT_SUCCESS) cpu_cache_flush();
   return result == ZE_RESULT_SUCCESS ? cpu_fifo_failure(fifo->serial) : result;
 }

@@ -24,8 +24,16 @@ typedef struct {
   cpu_command *recorded;
   uint32_t count, capacity;
   void *place; /* the queue or immediate list where it was executed last, */
-  uint64_t serial; /* that place's fifo, */
-  uint64_t last; /* and the number of its last command there */
+  union {
+    struct {
+      uint64_t serial; /* that place's fifo, */
+      uint64_t last; /* and the number of its last command there */
+    };
+    struct { /* an immediate list with uncounted signals */
+      uint64_t counted; /* the last command that waits include, where not the fifo's last, */
+      uint64_t skipped; /* and the last that they leave out */
+    };
+  };
   struct cpu_graph *graph; /* into which it is captured, or NULL, */
   uint32_t branch; /* and as which branch; see capture.c */
   uint32_t left_session; /* the capture that it is not part of any more, with that defect */
@@ -58,6 +66,11 @@ cpu_fifo *cpu_list_place(const cpu_list *list);
 
 /* May a command of this list use these bytes? */
 ze_result_t cpu_list_reach(const cpu_list *list, const void *pointer, size_t size, bool written);
+
+/* Is the last command of an immediate list one that waits for the list leave out, as with uncounted signals? */
+static inline bool cpu_list_skips(cpu_list *list) {
+  return list->skipped != 0 && list->skipped == cpu_fifo_last(&list->fifo);
+}
 
 /* Keeps a command in a regular list. */
 ze_result_t cpu_list_record(cpu_list *list, const cpu_command *command);

@@ -171,6 +171,7 @@ CPU_EXPORT ze_result_t zeCommandListHostSynchronize(ze_command_list_handle_t han
   cpu_list *list = cpu_list_cast(handle);
   CPU_REFUSE_IF(list == NULL, ERROR_INVALID_NULL_HANDLE);
   CPU_REFUSE_IF(cpu_capture_has(list), ERROR_GRAPH_CAPTURE_UNSUPPORTED);
+  if (list->immediate && cpu_list_skips(list)) return cpu_fifo_wait_to(&list->fifo, list->counted, timeout);
   return list->immediate ? cpu_fifo_wait(&list->fifo, timeout)
                          : CPU_REFUSED(ERROR_INVALID_ARGUMENT, "the list is no immediate one");
 }

@@ -61,6 +61,10 @@ static bool caches(const cpu_device_profile *device, uint32_t build) {
   return !is_named(device->architecture, "alchemist") && !is_named(device->architecture, "ponte vecchio");
 }
 
+static bool skips(const cpu_device_profile *device, uint32_t build) {
+  return build >= CPU_NEO_26_01 && is_named(device->architecture, "lunar lake");
+}
+
 static bool always(const cpu_device_profile *device, uint32_t build) {
   (void)device, (void)build;
   return true;
@@ -87,6 +91,7 @@ static const struct {
     {"cached_imports", CPU_QUIRK_CACHED_IMPORTS, caches},
     {"listed_symbols", CPU_QUIRK_LISTED_SYMBOLS, always},
     {"fatal_enqueues", CPU_QUIRK_FATAL_ENQUEUES, always},
+    {"uncounted_signals", CPU_QUIRK_UNCOUNTED_SIGNALS, skips},
 };
 enum { QUIRKS = sizeof(quirks) / sizeof(quirks[0]) };
 

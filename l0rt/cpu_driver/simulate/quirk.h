@@ -23,6 +23,7 @@ typedef enum {
   CPU_QUIRK_CACHED_IMPORTS = 1 << 13, /* imported memory that was freed is handed out by a later allocation */
   CPU_QUIRK_LISTED_SYMBOLS = 1 << 14, /* a module lists a kernel that its code does not have */
   CPU_QUIRK_FATAL_ENQUEUES = 1 << 15, /* building kernels that enqueue others aborts the process */
+  CPU_QUIRK_UNCOUNTED_SIGNALS = 1 << 16, /* waits for a list leave out work that signals an event of a pool */
 } cpu_quirk;
 
 static inline bool cpu_has_quirk(cpu_quirk quirk) { return CPU_UNLIKELY((cpu_knobs.quirks & quirk) != 0); }

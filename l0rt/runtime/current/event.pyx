@@ -41,7 +41,15 @@ from l0rt.runtime.streams.naming cimport (
 )
 from l0rt.runtime.streams.orphans cimport orphans_look
 from l0rt.runtime.streams.queue cimport Queue, queue_open, queue_record, queue_wait, record_untold
-from l0rt.runtime.streams.sharedevents cimport event_export, event_export_end, event_import, event_take, l0rt_foreign
+from l0rt.runtime.streams.sharedevents cimport (
+    event_export,
+    event_export_end,
+    event_identity,
+    event_import,
+    event_is_current,
+    event_take,
+    l0rt_foreign,
+)
 from l0rt.runtime.streams.types cimport *
 from l0rt.runtime.streams.wait cimport (
     WAIT_ADAPTIVE,
@@ -296,7 +304,9 @@ interprocess : bool, optional
         if self.pool == NULL:
             raise UnsupportedError("torch.Event ipc is not supported yet for events of other kinds: "
                                    "an event is shared that was made with interprocess=True and was recorded here")
-        return event_export(<EventPool><object>self.pool, self.slot)
+        made = event_export(<EventPool><object>self.pool, self.slot)
+        remember_shared(self, event_identity(None, made))
+        return made
 
     @staticmethod
     def from_ipc_handle(device, handle):
@@ -312,6 +322,7 @@ interprocess : bool, optional
         Returns
         -------
         Event
+            The same object as long as this process has it, and in the event's own process the event itself.
 
         Raises
         ------
@@ -327,14 +338,21 @@ interprocess : bool, optional
         the next wait for a stream that waits for it, which goes on.
         """
         cdef l0rt_foreign found
-        cdef EventPool pool = event_import(device, handle, &found)
+        cdef EventPool pool
         cdef Event made
+        identity = event_identity(device, handle)
+        if identity in _shared:
+            made = <Event><PyObject*><size_t>_shared[identity]
+            if event_is_current(made.slot, identity[-1]):
+                return made
+        pool = event_import(device, handle, &found)
         try:
             made = built_in_event(True)
             take_pool(made, pool, found.device, found.peer, found.told)
         except BaseException:
             peer_drop(found.peer)
             raise
+        remember_shared(made, identity)
         return made
 
     @property
@@ -367,6 +385,8 @@ interprocess : bool, optional
         return f"<l0rt.Event device={self.device} {state}>"
 
     def __dealloc__(self):
+        if self.pool != NULL:
+            forget_shared(self)         # first: hooks run Python
         if hooked:
             call_hooks(EVENT_DELETION, <uint64_t><void*>self, 0, 0, 0)
         if self.pool == NULL:
@@ -450,6 +470,26 @@ cdef int Event_record(Event self, l0rt_stream* stream) except -1:
     self.index = stream.device.index
     slot_release(old)
     return 0
+
+
+# Identity -> address of the Event, which is here no longer than that lives. Where a process with two devices opens an
+# event twice, Intel's driver (26.27, run) closes the second device's handle twice: it may be another buffer's by then.
+cdef dict _shared = {}
+cdef dict _identities = {}      # the other way round: address -> set of identities
+
+
+cdef int remember_shared(Event self, tuple identity) except -1:
+    address = <size_t><PyObject*>self
+    _identities.setdefault(address, set()).add(identity)
+    _shared[identity] = address
+    return 0
+
+
+cdef void forget_shared(Event self) noexcept:
+    address = <size_t><PyObject*>self
+    for identity in _identities.pop(address, ()):
+        if _shared.get(identity) == address:    # else another thread has opened it at the same time
+            del _shared[identity]
 
 
 cdef dict _leaving_pools = {}   # slot -> pool of interprocess events that were dropped in flight

@@ -13,7 +13,7 @@ from l0rt.runtime.streams.order cimport after, allow_maps, before, hold_off_maps
 from l0rt.runtime.streams.queue cimport lock, record_untold, unlock
 from l0rt.runtime.streams.sleep cimport check_awake, is_one_asleep, refuse_asleep
 from l0rt.runtime.streams.timeline cimport begin_command, end_command, l0rt_command
-from l0rt.runtime.streams.types cimport l0rt_device, l0rt_rows, l0rt_slot, l0rt_stream
+from l0rt.runtime.streams.types cimport SLOT_COUNTER, l0rt_device, l0rt_rows, l0rt_slot, l0rt_stream
 from l0rt.runtime.streams.wait cimport device_fails, slot_wait
 from l0rt.ze.api cimport (
     ZE_RESULT_ERROR_UNSUPPORTED_FEATURE,
@@ -147,7 +147,8 @@ cdef int queue_move_signal(l0rt_stream* stream, void* dst, const void* src, size
         nbytes = rows.width * rows.height
     # Where the driver does not keep the order, the copy may be complete before the barrier in front of it has signalled
     # its event. Whoever takes the copy's event for the end of all before it would recycle that event too early.
-    if nbytes == 0 or not stream.in_order:
+    # An event of a pool that the copy itself signals may take the copy out of that order (uncounted_signals).
+    if nbytes == 0 or not stream.in_order or (stream.device.uncounted_signals and slot.cache.kind != SLOT_COUNTER):
         queue_move(stream, dst, src, nbytes, rows)
         return record_untold(stream, slot)
     if rows == NULL or is_contiguous(rows):

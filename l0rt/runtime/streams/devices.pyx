@@ -322,6 +322,7 @@ cdef tuple _mend(l0rt_device* record, Device device, dict identity, dict measure
                           {**measured, **config.get("quirks")}, device.caps.api_version)
     without = frozenset().union(*[quirk.without for quirk in found])
     record.caps.vmm = record.caps.vmm and "vmm" not in without
+    record.caps.list_sync = record.caps.list_sync and "list_sync" not in without
     record.caps.inorder = record.caps.inorder and "inorder" not in without
     record.caps.cb_pool = record.caps.cb_pool and "cb_pool" not in without
     record.caps.cb_events = record.caps.cb_events and "cb_events" not in without
@@ -340,6 +341,7 @@ cdef tuple _mend(l0rt_device* record, Device device, dict identity, dict measure
     record.foreign_imports = "single_device_imports" in names and not device.is_first
     record.cached_imports = "cached_imports" in names
     record.peer_counters = "peer_counters" in names
+    record.uncounted_signals = "uncounted_signals" in names
     return found
 
 

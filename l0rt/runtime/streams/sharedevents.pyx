@@ -107,6 +107,21 @@ cdef void event_export_end(l0rt_slot* slot) noexcept:
         _free.append(entry)
 
 
+cdef tuple event_identity(device, what):
+    """The event of a handle, and the index of the device that it is to be used on: equal for all its handles."""
+    pid, began, _, _, entry, generation, uuid, _ = handle.unpack_event(what)
+    lazy.init()
+    index = index_of(device, NO_INDEX, lazy.device_type)
+    return index if index != NO_INDEX else device_of_uuid(uuid, "event").index, pid, began, entry, generation
+
+
+cdef bint event_is_current(l0rt_slot* slot, uint64_t generation) except -1:
+    """Does its process still share the event whose slot this is here?"""
+    if slot.peer == NULL:       # it is of this process
+        return True
+    return l0rt_load64(&slot.told.generation) == generation and peer_lives(slot.peer, UINT64_MAX)
+
+
 cdef EventPool event_import(device, what, l0rt_foreign* out):
     cdef EventPool pool
     cdef l0rt_device* recorded

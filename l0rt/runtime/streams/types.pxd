@@ -182,6 +182,7 @@ cdef struct l0rt_device:
     bint foreign_imports        # single_device_imports: and this is not the device that registered memory is there for
     bint cached_imports
     bint peer_counters
+    bint uncounted_signals
     uint64_t next_stream[3]         # round robin, by priority
     l0rt_stream default_stream
     l0rt_stream pool[3][32]         # by priority: high, normal, low

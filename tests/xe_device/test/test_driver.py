@@ -82,6 +82,55 @@ def test_frequency_and_usage_are_read_through_the_driver():
     assert 24 <= telemetry.utilization(0) <= 26
 
 
+UNCOUNTED = """
+import ctypes, l0rt, l0rt.accelerator as acc
+from l0rt import xpu
+from l0rt.selftest.driver import FOREVER, Driver
+memory = l0rt.empty(4096, kind="host").fill(1)
+acc.synchronize()
+bare = Driver(0)
+event, other = bare.events(2)
+list_ = bare.list()
+bare.fill(list_, memory.ptr, 2, 4096, event)
+bare.do("zeCommandListHostSynchronize", list_, FOREVER)
+print(bare.query(event))
+bare.wait(event)
+bare.fill(xpu.current_raw_stream(), memory.ptr, 3, 4096, other)  # as other libraries append to l0rt's list
+acc.synchronize()
+print(ctypes.string_at(memory.ptr, 1)[0])
+bare.wait(other)
+bare.close()
+"""
+
+
+def test_a_wait_for_a_list_ends_behind_work_that_signals_an_event():
+    """By itself the driver's wait ends before it on Lunar and Panther Lake: the quirk uncounted_signals."""
+    slow = {"XE_DEVICE_LATENCIES": "gpu_walker=100000000"}
+    result = run_python(UNCOUNTED, slow, fresh=True, timeout=120)
+    assert result.stdout.split() == [str(DEVICE not in ("lnl", "ptl")), "3"], str(result)
+
+
+OPENED = """
+import sys, l0rt
+first, second = (l0rt.Event.from_ipc_handle(0, bytes.fromhex(sys.argv[1])) for _ in range(2))
+print(first is second, first.query())
+del first
+print(second.query())
+"""
+
+
+@pytest.mark.shares_events
+def test_an_event_is_opened_once_in_a_process():
+    """With two devices the driver closes a handle of Linux's twice where it is opened twice: the device names it."""
+    event = l0rt.Event(interprocess=True)
+    event.record()
+    event.synchronize()
+    handle = event.ipc_handle()
+    assert l0rt.Event.from_ipc_handle(0, handle) is event
+    result = run([sys.executable, "-c", OPENED, handle.hex()])
+    assert result.stdout == "True True\nTrue\n", str(result)
+
+
 def test_copies_of_several_streams_arrive():
     """On Ponte Vecchio the driver's own program on the copy engine chooses which of them is next."""
     size, streams = 16 << 20, [acc.Stream() for _ in range(3)]
