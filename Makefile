@@ -90,7 +90,7 @@ tests/kernels/refused.spv: tests/kernels/refused.cl
 	cd /tmp && ocloc compile -q -file refused.cl -device skl -options '-cl-std=CL2.0 -g' -spv_only -output refused
 	mv /tmp/refused_Gen9core.spv $@
 %.spv: %.cl
-	ocloc compile -q -file $< -device pvc -options '-cl-std=CL2.0 -I l0rt/kernels' -spv_only -output $(*F) -out_dir build/ocloc
+	ocloc compile -q -file $< -device pvc -options '-cl-std=CL2.0 -I l0rt/kernels -I $(<D)' -spv_only -output $(*F) -out_dir build/ocloc
 	mv build/ocloc/$(*F)_*.spv $@
 
 # The CPU driver's tests are C programs, linked with the driver itself: no Python, no loader.
