@@ -84,6 +84,7 @@ site: $(READY)
 kernels: $(patsubst %.cl,%.spv,$(filter-out %/algorithms.cl %/producers.cl,$(wildcard l0rt/*/*.cl l0rt/*/*/*.cl tests/kernels/*.cl)))
 l0rt/launch/random.spv l0rt/launch/random_graph.spv: l0rt/launch/random.cl l0rt/kernels/philox.clh
 l0rt/launch/random_fp64.spv l0rt/launch/random_graph_fp64.spv: l0rt/launch/random_fp64.cl l0rt/kernels/philox.clh
+$(wildcard l0rt/interop/torch_device/*.spv): $(wildcard l0rt/interop/torch_device/*.clh) l0rt/interop/torch_device/pointwise.h
 # With lines of the source, whose path is in the module.
 tests/kernels/refused.spv: tests/kernels/refused.cl
 	cp $< /tmp
