@@ -68,10 +68,10 @@ void launch(int device, Kernel &kernel, Arguments &arguments, uint32_t items, ui
   launch_groups(device, kernel, arguments, counts, sizes);
 }
 
-void launch_lanes(int device, Kernel &kernel, Arguments &arguments, uint32_t results, uint32_t lanes) {
+void launch_workers(int device, Kernel &kernel, Arguments &arguments, uint32_t results, uint32_t workers) {
   if (results == 0) return;
-  arguments << lanes << results;
-  uint32_t of_group = kGroup / lanes;
+  arguments << workers << results;
+  uint32_t of_group = kGroup / workers;
   const uint32_t counts[3] = {(results + of_group - 1) / of_group, 1, 1};
   const uint32_t sizes[3] = {kGroup, 1, 1};
   launch_groups(device, kernel, arguments, counts, sizes);

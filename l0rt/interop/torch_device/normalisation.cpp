@@ -51,7 +51,7 @@ bool softmax_out(Call &call) { // self, dim, half_to_float, out
     arguments << to.mutable_data_ptr() << from.const_data_ptr()
               << word(letter(to.scalar_type()), letter(from.scalar_type()), size_of(to), size_of(from))
               << static_cast<uint32_t>(size) << static_cast<uint32_t>(IS_LOG);
-    launch_lanes(self.get_device(), kernels[compute], arguments, rows, lanes_of(size, rows, true));
+    launch_workers(self.get_device(), kernels[compute], arguments, rows, workers_of(size, rows, true));
     return true;
   });
   return is_done && call.done(out);
@@ -76,7 +76,7 @@ bool softmax_backward_out(Call &call) { // grad, output, dim, dtype, out
               << word(letter(to.scalar_type()), letter(grads.scalar_type()), letter(results.scalar_type()))
               << word(size_of(to), size_of(grads), size_of(results)) << static_cast<uint32_t>(size)
               << static_cast<uint32_t>(IS_LOG);
-    launch_lanes(grad.get_device(), kernels[compute], arguments, rows, lanes_of(size, rows, true));
+    launch_workers(grad.get_device(), kernels[compute], arguments, rows, workers_of(size, rows, true));
     return true;
   });
   return is_done && call.done(out);
@@ -110,7 +110,7 @@ bool layer_norm(Call &call) { // input, normalized_shape, weight, bias, eps
             << word(letter(out.scalar_type()), letter(from.scalar_type()), affine_letter)
             << word(size_of(out), size_of(from), affine.defined() ? size_of(affine) : 0) << static_cast<uint32_t>(size)
             << Value(compute, call[4].toDouble());
-  launch_lanes(input.get_device(), kernels[compute], arguments, rows, lanes_of(size, rows, true));
+  launch_workers(input.get_device(), kernels[compute], arguments, rows, workers_of(size, rows, true));
   return call.done(out, means, scales);
 }
 
@@ -134,7 +134,7 @@ bool layer_norm_backward(Call &call) { // grad, input, normalized_shape, mean, r
               << mean.const_data_ptr() << rstd.const_data_ptr() << data_of(scale)
               << word(letter(from.scalar_type()), 0, scale.defined() ? letter(scale.scalar_type()) : 0)
               << word(size_of(from), 0, scale.defined() ? size_of(scale) : 0) << static_cast<uint32_t>(size);
-    launch_lanes(input.get_device(), kernels[compute], arguments, rows, lanes_of(size, rows, true));
+    launch_workers(input.get_device(), kernels[compute], arguments, rows, workers_of(size, rows, true));
   }
   auto type = [](const Tensor &affine) { return affine.scalar_type(); };
   if (mask[1] && weight.defined()) {

@@ -85,11 +85,11 @@ bool Extents::fill(Strides &strides) const {
   return true;
 }
 
-uint32_t lanes_of(int64_t size, int64_t results, bool is_dense) {
-  constexpr int64_t kElements = 16, kItems = 8192; // of a lane; of a launch that keeps a device busy
-  uint32_t lanes = 1;
-  while (lanes < 256 && lanes * kElements < size && (is_dense || lanes * results < kItems)) lanes *= 2;
-  return lanes;
+uint32_t workers_of(int64_t size, int64_t results, bool is_dense) {
+  constexpr int64_t kElements = 16, kItems = 8192; // of a worker; of a launch that keeps a device busy
+  uint32_t workers = 1;
+  while (workers < 256 && workers * kElements < size && (is_dense || workers * results < kItems)) workers *= 2;
+  return workers;
 }
 
 } // namespace l0rt_torch

@@ -107,6 +107,6 @@ Tensor compute_pointwise(const char *name, const Tensor &out, std::initializer_l
 bool convert(const Tensor &to, const Tensor &from);
 
 // The work-items that make one result of `size` elements, where there are `results`.
-uint32_t lanes_of(int64_t size, int64_t results, bool is_dense);
+uint32_t workers_of(int64_t size, int64_t results, bool is_dense);
 
 } // namespace l0rt_torch

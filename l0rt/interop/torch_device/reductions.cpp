@@ -50,9 +50,9 @@ struct Reduced {
     }
     return outer.fill(outer_strides) && inner.fill(inner_strides);
   }
-  uint32_t lanes() const {
+  uint32_t workers() const {
     bool is_dense = !inner.extents.empty() && inner.extents.back().steps[1] <= 16;
-    return lanes_of(size, results, is_dense);
+    return workers_of(size, results, is_dense);
   }
 };
 
@@ -106,7 +106,8 @@ bool sum(const Tensor &self, const Dims &dims, const Tensor &out, uint32_t term,
   arguments << out.mutable_data_ptr() << self.const_data_ptr() << reduced.outer_strides << reduced.inner_strides
             << word(letter(out.scalar_type()), letter(self.scalar_type())) << static_cast<uint32_t>(reduced.size)
             << term << Value(compute, divisor);
-  launch_lanes(self.get_device(), kernels[compute], arguments, static_cast<uint32_t>(reduced.results), reduced.lanes());
+  launch_workers(self.get_device(), kernels[compute], arguments, static_cast<uint32_t>(reduced.results),
+                 reduced.workers());
   return true;
 }
 
@@ -167,7 +168,8 @@ bool combine(Kernels &kernels, const Tensor &self, const Dims &dims, const Tenso
   Arguments arguments;
   arguments << out.mutable_data_ptr() << self.const_data_ptr() << reduced.outer_strides << reduced.inner_strides
             << word(letter(out.scalar_type()), letter(self.scalar_type())) << static_cast<uint32_t>(reduced.size);
-  launch_lanes(self.get_device(), kernels[compute], arguments, static_cast<uint32_t>(reduced.results), reduced.lanes());
+  launch_workers(self.get_device(), kernels[compute], arguments, static_cast<uint32_t>(reduced.results),
+                 reduced.workers());
   return true;
 }
 
@@ -209,7 +211,8 @@ bool extreme(const Tensor &self, const Dims &dims, const Tensor &values, const T
             << reduced.inner_strides
             << word(values.defined() ? letter(values.scalar_type()) : 0, letter(self.scalar_type()))
             << static_cast<uint32_t>(reduced.size) << static_cast<uint32_t>(is_greatest);
-  launch_lanes(self.get_device(), kernels[compute], arguments, static_cast<uint32_t>(reduced.results), reduced.lanes());
+  launch_workers(self.get_device(), kernels[compute], arguments, static_cast<uint32_t>(reduced.results),
+                 reduced.workers());
   return true;
 }
 
@@ -250,7 +253,8 @@ bool variance(const Tensor &self, const Dims &dims, double correction, bool is_r
             << static_cast<uint32_t>(reduced.size)
             << Value(compute, std::max(0.0, static_cast<double>(reduced.size) - correction))
             << static_cast<uint32_t>(is_root);
-  launch_lanes(self.get_device(), kernels[compute], arguments, static_cast<uint32_t>(reduced.results), reduced.lanes());
+  launch_workers(self.get_device(), kernels[compute], arguments, static_cast<uint32_t>(reduced.results),
+                 reduced.workers());
   return true;
 }
 

@@ -108,8 +108,8 @@ void launch_groups(int device, Kernel &kernel, const Arguments &arguments, const
                    const uint32_t group_size[3]);
 // Launch with a work-item for each `each` of `items`, whose count is the last argument.
 void launch(int device, Kernel &kernel, Arguments &arguments, uint32_t items, uint32_t each = 1);
-// Launch with `lanes` work-items for each of the results, whose count is the last argument.
-void launch_lanes(int device, Kernel &kernel, Arguments &arguments, uint32_t results, uint32_t lanes);
+// Launch with `workers` work-items for each of the results, whose count is the last argument.
+void launch_workers(int device, Kernel &kernel, Arguments &arguments, uint32_t results, uint32_t workers);
 
 bool has_double(int device);
 
