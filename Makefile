@@ -89,13 +89,14 @@ pictures: site
 kernels: $(patsubst %.cl,%.spv,$(filter-out %/algorithms.cl %/producers.cl,$(wildcard l0rt/*/*.cl l0rt/*/*/*.cl tests/kernels/*.cl)))
 l0rt/launch/random.spv l0rt/launch/random_graph.spv: l0rt/launch/random.cl l0rt/kernels/philox.clh
 l0rt/launch/random_fp64.spv l0rt/launch/random_graph_fp64.spv: l0rt/launch/random_fp64.cl l0rt/kernels/philox.clh
+$(wildcard l0rt/interop/torch_device/*.spv): $(wildcard l0rt/interop/torch_device/*.clh) l0rt/interop/torch_device/pointwise.h
 # With lines of the source, whose path is in the module.
 tests/kernels/refused.spv: tests/kernels/refused.cl
 	cp $< /tmp
 	cd /tmp && ocloc compile -q -file refused.cl -device skl -options '-cl-std=CL2.0 -g' -spv_only -output refused
 	mv /tmp/refused_Gen9core.spv $@
 %.spv: %.cl
-	ocloc compile -q -file $< -device pvc -options '-cl-std=CL2.0 -I l0rt/kernels' -spv_only -output $(*F) -out_dir build/ocloc
+	ocloc compile -q -file $< -device pvc -options '-cl-std=CL2.0 -I l0rt/kernels -I $(<D)' -spv_only -output $(*F) -out_dir build/ocloc
 	mv build/ocloc/$(*F)_*.spv $@
 
 # The CPU driver's tests are C programs, linked with the driver itself: no Python, no loader.

@@ -1,19 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """torch's own tensors on l0rt: devices, memory, tensors, graphs, training. Each program is a process of its own."""
 
-import os
 import re
 import sys
 from importlib.util import find_spec
 
 import pytest
 
-from helpers.once import shared
 from helpers.process import run, run_python
 from helpers.source import ROOT
+from helpers.torch_extension import LONG, cache, variables
 from helpers.torch_script import SCRIPT
 
-LONG = 600.0  # seconds: the compiler reads torch's headers
+__all__ = ["cache"]
 
 BEGIN = """
 import gc, io, os, threading, time, warnings
@@ -257,11 +256,12 @@ same(batch.to("lzrt").mT @ batch.to("lzrt"), batch.mT @ batch)
 assert door.fallbacks() == [], door.fallbacks()
 
 # What no kernel serves runs on the CPU, and is counted.
-same(torch.cumsum(x, 0), torch.cumsum(a, 0))
-same(x.double() + 1, a.double() + 1)
+same(torch.sort(x, 0).values, torch.sort(a, 0).values)
+same(x.to(torch.complex64) + 1j, a.to(torch.complex64) + 1j)
 rows = {row.name: row for row in door.fallbacks()}
-assert rows["aten::cumsum.out"].calls == 1 and rows["aten::cumsum.out"].bytes >= 2 * 4 * 35, rows
-assert rows["aten::cumsum.out"].seconds > 0 and "aten::add.out" in rows
+(sort,) = (row for name, row in rows.items() if name.startswith("aten::sort"))
+assert sort.calls == 1 and sort.bytes >= 2 * 4 * 35 and sort.seconds > 0, rows
+assert any(name.startswith("aten::add") for name in rows), rows
 door.forget_fallbacks()
 assert door.fallbacks() == []
 """,
@@ -287,7 +287,7 @@ for device in ("lzrt:0", "lzrt:1"):
     worst = max(abs(a - b) for a, b in zip(losses, expected, strict=True))
     assert worst < 1e-4, (device, worst)
 assert expected[-1] < expected[0] - 0.05, expected
-print(*sorted(row.name for row in door.fallbacks()))
+assert door.fallbacks() == [], door.fallbacks()
 """,
     "graphs": """
 from torch import nn
@@ -346,28 +346,6 @@ y = x.to("lzrt:1", non_blocking=True)
 print("left")
 """,
 }
-FALLBACKS = "aten::nll_loss_backward.grad_input aten::nll_loss_forward.output"
-
-
-def variables(folder, **more):
-    return {"L0RT_DRIVER": "cpu", "L0RT_CPU_DEVICES": 2, "L0RT_CACHE_DIR": folder, **more}
-
-
-def build(folder):
-    command = [sys.executable, "-m", "l0rt.interop.torch_device", "build"]
-    result = run(command, variables(folder), timeout=2 * LONG)
-    assert result.returncode == 0, result
-    assert "l0rt: compiling the extension for torch" in result.stderr, result
-    again = run(command, variables(folder), timeout=LONG)
-    assert (again.returncode, again.stderr) == (0, ""), again
-
-
-@pytest.fixture(scope="module")
-def cache():
-    """A cache with the compiled extension: TESTS_TORCH_CACHE names one that is there."""
-    if "L0RT_TEST_TORCH" not in os.environ:
-        pytest.skip("needs torch: set L0RT_TEST_TORCH=1 where pip has installed it")
-    return os.environ.get("TESTS_TORCH_CACHE") or shared("torch_device", build)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -375,8 +353,6 @@ def test_torch_on_l0rt(cache, name, tmp_path):
     result = run_python(BEGIN + PROGRAMS[name], variables(cache), cwd=tmp_path, timeout=LONG, fresh=True)
     assert result.returncode == 0, result
     assert result.stderr == "", result
-    if name == "training":
-        assert result.stdout.strip() == FALLBACKS
 
 
 def test_the_example_trains_as_it_stands(cache):

@@ -4,7 +4,6 @@
 torch allows letters and underscores only in the name of a device type. Importing l0rt itself registers nothing.
 """
 
-import os
 from typing import NamedTuple
 
 try:
@@ -48,7 +47,8 @@ def forget_fallbacks():
 
 
 def _register():
-    _extension.set_kernels(read_file(os.path.join(build.HERE, "kernels.spv"), build.MOST))
+    for number, path in enumerate(build.KERNELS):
+        _extension.set_kernels(number, read_file(path, build.MOST))
     torch.utils.rename_privateuse1_backend(NAME)
     torch._register_device_module(NAME, module)
     torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)

@@ -20,6 +20,11 @@ __all__: list[str] = []
 NAME = "l0rt_torch_device"
 HERE = os.path.dirname(os.path.abspath(__file__))
 INCLUDE = sys.modules["l0rt"].get_include()  # the package above, whose import has begun this one
+RANDOM = os.path.join(HERE, "..", "..", "launch")
+KERNELS = [  # in the order of the modules' numbers in tensors.h
+    *(os.path.join(HERE, f"kernels{what}.spv") for what in ("", "_long", "_fp64")),
+    *(os.path.join(RANDOM, f"random{what}.spv") for what in ("", "_fp64", "_graph", "_graph_fp64")),
+]
 MOST = 1 << 24  # bytes of a source
 FLAGS = ["-O2", "-g0", "-std=c++20", "-fvisibility=hidden"]
 

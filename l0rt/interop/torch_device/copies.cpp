@@ -11,47 +11,34 @@
 #include <algorithm>
 
 #include "compiled.h"
+#include "operators.h"
 #include "tensors.h"
 
 namespace l0rt_torch {
 namespace {
 
-using at::Tensor;
-
 bool is_alike(const Tensor &a, const Tensor &b) {
   return a.is_non_overlapping_and_dense() && (a.strides() == b.strides() || (a.is_contiguous() && b.is_contiguous()));
 }
 
-// The kernel that copies from one to the other, or nothing.
-std::string kernel_between(const Tensor &to, const Tensor &from) {
-  if (to.scalar_type() == from.scalar_type()) return "copy_" + std::to_string(to.element_size());
-  auto name = [](c10::ScalarType type) -> std::string {
-    switch (type) {
-      case at::kFloat: return "float";
-      case at::kLong: return "long";
-      case at::kInt: return "int";
-      case at::kBool: return "bool";
-      default: return "";
-    }
-  };
-  std::string from_name = name(from.scalar_type()), to_name = name(to.scalar_type());
-  if (from_name.empty() || to_name.empty() || to_name == "bool") return "";
-  if (from_name == "bool" && to_name == "int") return "";
-  return "cast_" + from_name + "_" + to_name;
+// Copies of elements as they are, by their bytes.
+Kernel &kernel_of(size_t bytes) {
+  static Kernel kernels[] = {{0, "copy_1"}, {0, "copy_2"}, {0, "copy_4"}, {0, "copy_8"}, {0, "copy_16"}};
+  for (size_t i = 0; i < 4; i++) {
+    if (bytes == size_t{1} << i) return kernels[i];
+  }
+  return kernels[4];
 }
 
-void copy_strided(const Tensor &to, const Tensor &from, const std::string &kernel) {
-  Shape shape{};
-  shape.dims = static_cast<int32_t>(to.dim());
-  for (int d = 0; d < shape.dims; d++) {
-    int64_t at = shape.dims - 1 - d;
-    shape.sizes[d] = to.size(at);
-    shape.steps[0][d] = to.stride(at);
-    shape.steps[1][d] = from.stride(at);
-  }
+bool copy_strided(const Tensor &to, const Tensor &from) {
+  Extents extents;
+  for (int64_t d = 0; d < to.dim(); d++) extents.add(to.size(d), {step(to, d), step(from, d), 0, 0});
+  Strides strides{};
+  if (!extents.fill(strides)) return false;
   Arguments arguments;
-  arguments << to.mutable_data_ptr() << from.const_data_ptr() << shape;
-  launch(to.get_device(), kernel, arguments, to.numel());
+  arguments << to.mutable_data_ptr() << from.const_data_ptr() << strides;
+  launch(to.get_device(), kernel_of(to.element_size()), arguments, static_cast<uint32_t>(to.numel()), 4);
+  return true;
 }
 
 // Bytes of the host that work of a stream reads or writes: pinned ones are recorded, others are waited for.
@@ -72,15 +59,16 @@ void copy_through_host(const Tensor &to, const Tensor &from) {
 }
 
 void copy_on_device(const Tensor &to, const Tensor &from) {
-  std::string kernel = kernel_between(to, from);
-  if (kernel.empty() || to.is_conj() != from.is_conj() || to.is_neg() != from.is_neg()) {
-    copy_through_host(to, from);
-  } else if (to.scalar_type() == from.scalar_type() && is_alike(to, from)) {
+  bool is_plain = to.scalar_type() == from.scalar_type() && to.is_conj() == from.is_conj() &&
+                  to.is_neg() == from.is_neg();
+  if (is_plain && is_alike(to, from)) {
     ok(api->memcpy_async(to.mutable_data_ptr(), from.const_data_ptr(), to.nbytes(), nullptr));
-  } else if (to.dim() > 8) {
+  } else if (is_plain ? copy_strided(to, from) : convert(to, from)) {
+    return;
+  } else if (is_plain && to.dim() > 1) {
     for (int64_t i = 0; i < to.size(0); i++) copy_on_device(to.select(0, i), from.select(0, i));
   } else {
-    copy_strided(to, from, kernel);
+    copy_through_host(to, from);
   }
 }
 

@@ -48,6 +48,16 @@ struct GeneratorOfDevice final : c10::GeneratorImpl {
     std::memcpy(bytes.data_ptr(), &now, sizeof now);
     return bytes.getIntrusivePtr();
   }
+  Beginning draw(uint64_t words) {
+    Beginning beginning{};
+    void *offset = nullptr;
+    if (ok(table->is_stream_capturing(current(device_.index()))) == 1) {
+      ok(api->generator_place(generator_, words, &beginning.state, &offset, &beginning.within));
+    } else {
+      ok(api->generator_draw(generator_, words, &beginning.seed, &beginning.offset));
+    }
+    return beginning;
+  }
 
  private:
   struct State {
@@ -144,6 +154,11 @@ void resize_storage(c10::StorageImpl *storage, size_t nbytes) {
   if (kept != 0) ok(api->memcpy_async(data.get(), storage->data(), kept, nullptr));
   storage->set_data_ptr_noswap(std::move(data));
   storage->set_nbytes(nbytes);
+}
+
+Beginning draw(const std::optional<at::Generator> &generator, int device, uint64_t words) {
+  const at::Generator &fallback = hooks.getDefaultGenerator(static_cast<DeviceIndex>(device));
+  return at::get_generator_or_default<GeneratorOfDevice>(generator, fallback)->draw(words);
 }
 
 void register_hooks() { at::RegisterPrivateUse1HooksInterface(&hooks); }

@@ -2,37 +2,20 @@
 // launches.cpp: launches of kernels, and operators that run on the CPU instead.
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/native/CPUFallback.h>
+#include <torch/library.h>
 
 #include <chrono>
 #include <map>
 #include <mutex>
-#include <unordered_map>
 
 #include "tensors.h"
 
 namespace l0rt_torch {
 namespace {
 
-constexpr uint32_t kGroup = 64;
+constexpr uint32_t kGroup = 256;
 
-std::string spirv;
-
-l0rt_kernel *kernel_of(int device, const std::string &name) {
-  static std::mutex mutex;
-  static auto *modules = new std::map<int, l0rt_module *>;
-  static auto *kernels = new std::unordered_map<std::string, l0rt_kernel *>[64];
-  TORCH_CHECK(device < 64, "l0rt has at most 64 devices, got device ", device);
-  std::lock_guard<std::mutex> lock(mutex);
-  l0rt_kernel *&kernel = kernels[device][name];
-  if (kernel == nullptr) {
-    l0rt_module *&module = (*modules)[device];
-    if (module == nullptr) {
-      module = ok(api->module_create(device, spirv.data(), spirv.size(), L0RT_MODULE_SPIRV, nullptr));
-    }
-    kernel = ok(api->kernel_get(module, name.c_str()));
-  }
-  return kernel;
-}
+std::array<std::string, kModules> spirv;
 
 std::mutex fallbacks_mutex;
 auto *counted = new std::map<std::string, Fallback>;
@@ -54,23 +37,50 @@ uint64_t bytes_on_device(const torch::jit::Stack &stack, size_t count) {
 
 } // namespace
 
-void set_kernels(std::string code) { spirv = std::move(code); }
+void set_kernels(int module, std::string code) { spirv[module] = std::move(code); }
 
-void launch_groups(int device, const std::string &name, const Arguments &arguments, const uint32_t groups[3],
-                   const uint32_t group_size[3]) {
-  l0rt_kernel *kernel = kernel_of(device, name);
-  ok(api->launch(kernel, groups, group_size, arguments.list(), arguments.count(), 0, current(device)));
+l0rt_kernel *Kernel::build(int device) {
+  static std::mutex mutex;
+  static auto *modules = new std::map<std::pair<int, int>, l0rt_module *>;
+  TORCH_CHECK(device < kDevices, "l0rt has at most ", kDevices, " devices, got device ", device);
+  std::lock_guard<std::mutex> lock(mutex);
+  l0rt_module *&module = (*modules)[{device, module_}];
+  if (module == nullptr) {
+    const std::string &code = spirv[module_];
+    module = ok(api->module_create(device, code.data(), code.size(), L0RT_MODULE_SPIRV, nullptr));
+  }
+  if (kernels_[device] == nullptr) kernels_[device] = ok(api->kernel_get(module, name_.c_str()));
+  return kernels_[device];
 }
 
-void launch(int device, const std::string &name, Arguments &arguments, uint64_t items) {
+void launch_groups(int device, Kernel &kernel, const Arguments &arguments, const uint32_t groups[3],
+                   const uint32_t group_size[3]) {
+  ok(api->launch(kernel.of(device), groups, group_size, arguments.list(), arguments.count(), 0, current(device)));
+}
+
+void launch(int device, Kernel &kernel, Arguments &arguments, uint32_t items, uint32_t each) {
   if (items == 0) return;
   arguments << items;
-  uint64_t groups = (items + kGroup - 1) / kGroup;
-  // One dimension has 2**32 groups at most; a kernel numbers its items over two.
-  uint32_t row = static_cast<uint32_t>(std::min<uint64_t>(groups, 1u << 20));
-  const uint32_t counts[3] = {row, static_cast<uint32_t>((groups + row - 1) / row), 1};
+  uint32_t workers = (items + each - 1) / each;
+  uint32_t size = workers <= 32 ? 32 : kGroup;
+  const uint32_t counts[3] = {(workers + size - 1) / size, 1, 1};
+  const uint32_t sizes[3] = {size, 1, 1};
+  launch_groups(device, kernel, arguments, counts, sizes);
+}
+
+void launch_workers(int device, Kernel &kernel, Arguments &arguments, uint32_t results, uint32_t workers) {
+  if (results == 0) return;
+  arguments << workers << results;
+  uint32_t of_group = kGroup / workers;
+  const uint32_t counts[3] = {(results + of_group - 1) / of_group, 1, 1};
   const uint32_t sizes[3] = {kGroup, 1, 1};
-  launch_groups(device, name, arguments, counts, sizes);
+  launch_groups(device, kernel, arguments, counts, sizes);
+}
+
+bool has_double(int device) {
+  uint64_t dtypes = 0;
+  ok(table->device_capability(device, &dtypes));
+  return (dtypes & L0RT_DTYPE_FLOAT64) != 0;
 }
 
 void fall_back(const c10::OperatorHandle &op, torch::jit::Stack *stack) {
@@ -102,4 +112,9 @@ void forget_fallbacks() {
   counted->clear();
 }
 
+namespace {
+
+TORCH_LIBRARY_IMPL(_, PrivateUse1, m) { m.fallback(torch::CppFunction::makeFromBoxedFunction<&fall_back>()); }
+
+} // namespace
 } // namespace l0rt_torch

@@ -62,7 +62,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   table = api->guard_impl_of("xpu");
   if (table == nullptr) throw pybind11::error_already_set();
   register_hooks();
-  m.def("set_kernels", [](const pybind11::bytes &code) { set_kernels(code); });
+  m.def("set_kernels", [](int module, const pybind11::bytes &code) { set_kernels(module, code); });
   m.def("init", [] {
     torch::utils::register_fork_handler_for_device_init(kType);
     at::globalContext().lazyInitDevice(kType);
