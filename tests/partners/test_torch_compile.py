@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torch.compile for the device type ``lzrt``. Each program is a process of its own, with an empty cache of Inductor's."""
+"""torch.compile for the device type ``lzrt``. Each program is a process of its own; Inductor's cache is empty."""
 
 import os
 import sys
@@ -119,7 +119,8 @@ class Block(nn.Module):
         return x + self.mlp(x)
 
 def mlp():
-    return nn.Sequential(nn.Linear(32, 64), nn.ReLU(), nn.LayerNorm(64), nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 32))
+    first = nn.Linear(32, 64), nn.ReLU(), nn.LayerNorm(64)
+    return nn.Sequential(*first, nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 32))
 
 def train(make, loss_of, device):
     torch.manual_seed(3)

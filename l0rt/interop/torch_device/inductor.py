@@ -234,7 +234,8 @@ class Kernel(SIMDKernel):
         best = f"{result}_best"
         (tree,) = (tree for tree in self.range_trees if tree.is_reduction)
         self.beginnings.writeline(f"{struct} {best} = {{{_begin(reduction_type, dtype)}, LONG_MAX}};")
-        self.compute.writeline(f"if (is_before(({kind}){value}, (long){tree.name}, {best}.value, {best}.index, {is_max})) {{")
+        order = f"({kind}){value}, (long){tree.name}, {best}.value, {best}.index, {is_max}"
+        self.compute.writeline(f"if (is_before({order})) {{")
         self.compute.writeline(f"  {best}.value = {value}; {best}.index = {tree.name};")
         self.compute.writeline("}")
         self._combine(struct, best, f"is_before(a.value, a.index, b.value, b.index, {is_max}) ? a : b")
@@ -329,10 +330,8 @@ class Kernel(SIMDKernel):
     def kinds(self):
         """Return what the arguments are, as compiled.cpp has it."""
         _, _, arguments, _ = self.args.python_argdefs()
-        kinds = "".join(
-            "p" if isinstance(argument, TensorArg) else "d" if _is_real(argument.expr) else "q" for argument in arguments
-        )
-        return kinds + "e" * self.checks_indices + "q"
+        kinds = ["p" if isinstance(each, TensorArg) else "d" if _is_real(each.expr) else "q" for each in arguments]
+        return "".join(kinds) + "e" * self.checks_indices + "q"
 
     def call_kernel(self, name, node=None, deallocate_ws=True):
         """Write the call of the kernel."""

@@ -11,10 +11,11 @@ from torch._inductor.codegen import common
 
 from l0rt import xpu
 from l0rt.interop.torch_device import module
-from l0rt.interop.torch_device.inductor import Scheduling, Wrapper
+from l0rt.interop.torch_device.inductor import Scheduling
+from l0rt.interop.torch_device.inductor import Wrapper as PythonWrapperCodegen
 from l0rt.interop.torch_device.operations import Operations
 
-__all__ = ["Interface", "Scheduling", "Wrapper"]
+__all__ = ["Interface", "PythonWrapperCodegen", "Scheduling"]
 
 NAME = "lzrt"
 
@@ -32,8 +33,8 @@ class Properties(NamedTuple):
 def properties(index):
     """Return the properties of a device."""
     facts = xpu.get_device_properties(index)
-    groups, lanes = facts.max_work_group_size, max(facts.sub_group_sizes, default=32)
-    return Properties(facts.name, facts.total_memory, facts.gpu_subslice_count, groups, lanes)
+    size, widths = facts.max_work_group_size, facts.sub_group_sizes
+    return Properties(facts.name, facts.total_memory, facts.gpu_subslice_count, size, max(widths, default=32))
 
 
 class Interface(dynamo.DeviceInterface):
@@ -136,7 +137,7 @@ def register():
     for index in range(module.device_count()):
         dynamo.register_interface_for_device(f"{NAME}:{index}", Interface)
     common.register_device_op_overrides(NAME, Overrides())
-    common.register_backend_for_device(NAME, Scheduling, Wrapper)
+    common.register_backend_for_device(NAME, Scheduling, PythonWrapperCodegen)
     for name, facts in common.pointwise_overrides_data.items():
         packet = getattr(torch.ops.aten, facts.name, None)
         if packet is not None and Operations._is_unimplemented(name):
