@@ -77,6 +77,22 @@ same(outside[0], torch.tensor(1.0))
 pick(x, torch.tensor([0, 6, 1]).to("lzrt"))
 raises(IndexError, "out of range", lambda: x.cpu())
 """,
+    "sums": """
+function = torch.compile(lambda x, places: x[:4].index_put((places,), x[4:], accumulate=True))
+places = torch.tensor([0, 3, 0, 0, 1, 3])
+for dtype in (torch.float32, torch.float16, torch.bfloat16, torch.float64, torch.int8, torch.uint8, torch.int16,
+              torch.int32, torch.int64):
+    torch._dynamo.reset()
+    x = (torch.arange(90).reshape(10, 9) % 7 - 3 * (dtype != torch.uint8)).to(dtype)
+    same(function(x.to("lzrt"), places.to("lzrt")), x[:4].index_put((places,), x[4:], accumulate=True))
+table = torch.nn.Embedding(9, 5)
+expected = table(places).square().sum()
+expected.backward()
+there = torch.nn.Embedding(9, 5).to("lzrt")
+there.weight.data.copy_(table.weight.data)
+torch.compile(lambda places: there(places).square().sum())(places.to("lzrt")).backward()
+same(there.weight.grad, table.weight.grad)
+""",
     "random": """
 from l0rt import philox
 def draw(x):
@@ -172,6 +188,19 @@ agree(lambda x: torch.digamma(x.abs() + 1) * 2, torch.randn(30))
 agree(lambda x: x.cumsum(0) + x.sort().values, torch.randn(30))
 names = {row.name for row in torch_device.fallbacks()}
 assert {"aten::digamma.out", "aten::cumsum.out", "aten::sort.values_stable"} <= names, names
+""",
+    "caches": """
+from torch._dynamo.utils import counters
+from l0rt.interop.torch_device import registration
+def hits():
+    torch._dynamo.reset()
+    counters.clear()
+    agree(lambda x: x * 3 + 1, torch.randn(20))
+    return counters["inductor"]["fxgraph_cache_hit"], counters["inductor"]["fxgraph_cache_miss"]
+assert hits() == (0, 1)
+assert hits() == (1, 0)
+registration.Identity.uuid = lambda self: b"another version of l0rt"
+assert hits() == (0, 1)
 """,
     "workers": """
 from torch._dynamo.device_interface import get_interface_for_device

@@ -33,7 +33,7 @@ MOST_REDUCING = 256  # work-items of a group that reduces
 FEW = 16  # elements that one work-item reduces alone
 MANY = 2048  # results, each of which one work-item reduces, if neighbours read neighbours
 
-# The value that a reduction begins with, and what it makes of two.
+# What a reduction makes of two values.
 _COMBINED = {
     "sum": "{a} + {b}",
     "prod": "{a} * {b}",
@@ -42,6 +42,11 @@ _COMBINED = {
     "max": "maximum({a}, {b})",
     "min": "minimum({a}, {b})",
 }
+
+# What adds to memory that others add to.
+_SUMS = dict.fromkeys((torch.int8, torch.uint8, torch.int16, torch.int32, torch.uint32, torch.int64), "atomic_sum")
+_SUMS |= {torch.float32: "atomic_sum", torch.float64: "atomic_sum"}
+_SUMS |= {torch.float16: "atomic_sum_half", torch.bfloat16: "atomic_sum_bf16"}
 
 
 def _begin(reduction_type, dtype):
@@ -87,7 +92,8 @@ class Kernel(SIMDKernel):
         self.beginnings = IndentedBuffer()  # before the loop
         self.scratches = {}
         self.loops = 0
-        self.uses_random = self.checks_indices = False
+        self.headers = OrderedSet()
+        self.checks_indices = False
         self.group_size = self._reducing_group()
         self.is_grouped = self.group_size > 0
 
@@ -161,11 +167,12 @@ class Kernel(SIMDKernel):
             return f"{pointer}[{place}] = {value} != 0;"
         return f"{pointer}[{place}] = {value};"
 
-    @staticmethod
-    def _added(pointer, place, value, dtype):
-        if dtype not in (torch.float32, torch.int32, torch.uint32):
+    def _added(self, pointer, place, value, dtype):
+        if dtype not in _SUMS:
             raise NotImplementedError(f"lzrt: atomic sums of {dtype}")
-        return f"atomic_sum({pointer} + {place}, ({TYPES[dtype]}){value});"
+        if dtype in (torch.int64, torch.float64):
+            self.headers.add("compiled_wide.clh")
+        return f"{_SUMS[dtype]}({pointer} + {place}, ({TYPES[dtype]}){value});"
 
     def store_reduction(self, name, index, value):
         dtype = V.graph.get_dtype(name)
@@ -303,8 +310,8 @@ class Kernel(SIMDKernel):
         parameters += ["global int *error"] * self.checks_indices + ["long results"]
         size = self.group_size or GROUP
         code = IndentedBuffer()
-        if self.uses_random:
-            code.writeline('#include "compiled_random.clh"')
+        for header in self.headers:
+            code.writeline(f'#include "{header}"')
         code.writeline(f"__attribute__((reqd_work_group_size({size}, 1, 1)))")
         code.writeline(f"kernel void {name}({', '.join(parameters)}) {{")
         with code.indent():

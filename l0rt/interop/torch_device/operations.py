@@ -377,17 +377,17 @@ class Operations(OpOverrides):
 
     @staticmethod
     def rand(seed, offset):
-        V.kernel.uses_random = True
+        V.kernel.headers.add("compiled_random.clh")
         return f"random_uniform((ulong){seed}, (ulong){offset})"
 
     @staticmethod
     def randn(seed, offset):
-        V.kernel.uses_random = True
+        V.kernel.headers.add("compiled_random.clh")
         return f"random_normal((ulong){seed}, (ulong){offset})"
 
     @staticmethod
     def randint64(seed, offset, low, high):
-        V.kernel.uses_random = True
+        V.kernel.headers.add("compiled_random.clh")
         return f"random_whole((ulong){seed}, (ulong){offset}, (long){low}, (long){high})"
 
 

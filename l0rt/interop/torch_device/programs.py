@@ -19,7 +19,7 @@ class Program:
     """The kernels of one graph. The generated Python code adds each as it defines it."""
 
     def __init__(self):
-        self._sources = ['#include "compiled.clh"\n']
+        self._sources = ['#include "compiled.clh"']
         self._codes = {}
         self._lock = threading.Lock()
 
