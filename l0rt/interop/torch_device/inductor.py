@@ -82,6 +82,7 @@ class Kernel(SIMDKernel):
 
     overrides = Operations
     suffix = ";"
+    inside_reduction: bool
     kexpr = Printer().doprint
     sexpr = kexpr
 
@@ -91,7 +92,7 @@ class Kernel(SIMDKernel):
         self.combines = IndentedBuffer()  # behind the loop: the work-items of a group combine what they have
         self.beginnings = IndentedBuffer()  # before the loop
         self.scratches = {}
-        self.loops = 0
+        self.has_stored = self.stores_before = False  # a group's work-items have stored, and before the loop
         self.headers = OrderedSet()
         self.checks_indices = False
         self.group_size = self._reducing_group()
@@ -154,7 +155,10 @@ class Kernel(SIMDKernel):
         else:
             raise NotImplementedError(f"lzrt: stores in the mode {mode}")
         if self.is_grouped and not self.inside_reduction:
+            if name in self.args.inplace_buffers or name in self.args.input_buffers:
+                self.compute.writeline("barrier(CLK_GLOBAL_MEM_FENCE);")  # all work-items have loaded what was there
             line = f"if (get_local_id(0) == 0) {line}"
+        self.has_stored = self.is_grouped
         self.compute.writeline(DeferredLine(name, line))
 
     @staticmethod
@@ -185,6 +189,7 @@ class Kernel(SIMDKernel):
         line = self._stored(pointer, place, value, dtype)
         if self.is_grouped:
             line = f"if (get_local_id(0) == 0) {line}"
+        self.has_stored = self.is_grouped
         self.stores.writeline(DeferredLine(name, line))
 
     def check_bounds(self, expr, size, lower, upper):
@@ -270,17 +275,18 @@ class Kernel(SIMDKernel):
             return
         if self.inside_reduction:
             self._codegen_loop()
+            self.stores_before = self.has_stored
         else:
             for buffer in (self.indexing_code, self.loads, self.compute, self.stores):
                 self.body.splice(buffer)
+            self.stores_before = self.has_stored
         for buffer in buffers:
             buffer.clear()
 
     def _codegen_loop(self):
         (tree,) = (tree for tree in self.range_trees if tree.is_reduction)
-        if self.is_grouped and self.loops:
+        if self.stores_before:
             self.body.writeline("barrier(CLK_GLOBAL_MEM_FENCE);")  # another work-item may have stored what is loaded
-        self.loops += 1
         self.body.splice(self.beginnings)
         first, step = ("get_local_id(0)", self.group_size) if self.is_grouped else ("0", 1)
         kind, name = self.index_dtype, tree.name
