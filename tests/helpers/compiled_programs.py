@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random programs of pointwise operators, reductions, indexing and views, for torch.compile: run as a script.
 
-``python compiled_programs.py FIRST COUNT``: the programs FIRST to FIRST + COUNT, compiled for ``lzrt``, must equal eager
-mode on the CPU. Ten programs are compiled together, as the outputs of one function: they share no operator.
+``python compiled_programs.py FIRST COUNT``: the programs FIRST to FIRST + COUNT, compiled for ``lzrt``, must equal
+eager mode on the CPU. Ten programs are compiled together, as the outputs of one function: they share no operator.
 """
 
 import random
@@ -187,7 +187,7 @@ def program(seed):
         elif part < 0.6:
             function, name = one_of(BINARY)
             partner = chosen.choice(("real", "other", "positive", "half", "double"))
-            steps.append(lambda x, pool, f=function, p=partner: f(x, pool[p]) if x.shape == pool[p].shape else f(x, x.cos()))
+            steps.append(lambda x, pool, f=function, p=partner: f(x, pool[p] if x.shape == pool[p].shape else x.cos()))
             text.append(f"{name}({partner})")
         elif part < 0.8:
             function, name = one_of(VIEWS)

@@ -9,7 +9,7 @@ import pytest
 from helpers.source import PYTHON, ROOT, files, imports, lines, module_of, none_of, not_yet, plant
 
 FREE = ("l0rt.cpu_driver",)  # beside the package: not a module of it
-LAZY = ("l0rt", "l0rt.interop", "l0rt.kernels")  # may resolve their submodules by name
+LAZY = ("l0rt", "l0rt.interop", "l0rt.interop.torch_device", "l0rt.kernels")  # may resolve their submodules by name
 
 
 def order(root):

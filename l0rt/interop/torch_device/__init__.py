@@ -4,6 +4,7 @@
 torch allows letters and underscores only in the name of a device type. Importing l0rt itself registers nothing.
 """
 
+import importlib
 from typing import NamedTuple
 
 try:
@@ -46,7 +47,16 @@ def forget_fallbacks():
     _extension.forget_fallbacks()
 
 
+def _of_inductor(name):
+    # Inductor asks torch.lzrt for these before it first compiles for the device type; a process that compiles nothing
+    # does not import Inductor, which takes seconds.
+    if name in ("Scheduling", "PythonWrapperCodegen"):
+        return getattr(importlib.import_module("l0rt.interop.torch_device.registration"), name)
+    raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
+
+
 def _register():
+    module.__getattr__ = _of_inductor
     for number, path in enumerate(build.KERNELS):
         _extension.set_kernels(number, read_file(path, build.MOST))
     torch.utils.rename_privateuse1_backend(NAME)

@@ -33,7 +33,7 @@ MOST_REDUCING = 256  # work-items of a group that reduces
 FEW = 16  # elements that one work-item reduces alone
 MANY = 2048  # results, each of which one work-item reduces, if neighbours read neighbours
 
-# The value that a reduction begins with, and what it makes of two.
+# What a reduction makes of two values.
 _COMBINED = {
     "sum": "{a} + {b}",
     "prod": "{a} * {b}",
@@ -42,6 +42,11 @@ _COMBINED = {
     "max": "maximum({a}, {b})",
     "min": "minimum({a}, {b})",
 }
+
+# What adds to memory that others add to.
+_SUMS = dict.fromkeys((torch.int8, torch.uint8, torch.int16, torch.int32, torch.uint32, torch.int64), "atomic_sum")
+_SUMS |= {torch.float32: "atomic_sum", torch.float64: "atomic_sum"}
+_SUMS |= {torch.float16: "atomic_sum_half", torch.bfloat16: "atomic_sum_bf16"}
 
 
 def _begin(reduction_type, dtype):
@@ -77,6 +82,7 @@ class Kernel(SIMDKernel):
 
     overrides = Operations
     suffix = ";"
+    inside_reduction: bool
     kexpr = Printer().doprint
     sexpr = kexpr
 
@@ -86,8 +92,9 @@ class Kernel(SIMDKernel):
         self.combines = IndentedBuffer()  # behind the loop: the work-items of a group combine what they have
         self.beginnings = IndentedBuffer()  # before the loop
         self.scratches = {}
-        self.loops = 0
-        self.uses_random = self.checks_indices = False
+        self.has_stored = self.stores_before = False  # a group's work-items have stored, and before the loop
+        self.headers = OrderedSet()
+        self.checks_indices = False
         self.group_size = self._reducing_group()
         self.is_grouped = self.group_size > 0
 
@@ -148,7 +155,10 @@ class Kernel(SIMDKernel):
         else:
             raise NotImplementedError(f"lzrt: stores in the mode {mode}")
         if self.is_grouped and not self.inside_reduction:
+            if name in self.args.inplace_buffers or name in self.args.input_buffers:
+                self.compute.writeline("barrier(CLK_GLOBAL_MEM_FENCE);")  # all work-items have loaded what was there
             line = f"if (get_local_id(0) == 0) {line}"
+        self.has_stored = self.is_grouped
         self.compute.writeline(DeferredLine(name, line))
 
     @staticmethod
@@ -161,11 +171,12 @@ class Kernel(SIMDKernel):
             return f"{pointer}[{place}] = {value} != 0;"
         return f"{pointer}[{place}] = {value};"
 
-    @staticmethod
-    def _added(pointer, place, value, dtype):
-        if dtype not in (torch.float32, torch.int32, torch.uint32):
+    def _added(self, pointer, place, value, dtype):
+        if dtype not in _SUMS:
             raise NotImplementedError(f"lzrt: atomic sums of {dtype}")
-        return f"atomic_sum({pointer} + {place}, ({TYPES[dtype]}){value});"
+        if dtype in (torch.int64, torch.float64):
+            self.headers.add("compiled_wide.clh")
+        return f"{_SUMS[dtype]}({pointer} + {place}, ({TYPES[dtype]}){value});"
 
     def store_reduction(self, name, index, value):
         dtype = V.graph.get_dtype(name)
@@ -178,6 +189,7 @@ class Kernel(SIMDKernel):
         line = self._stored(pointer, place, value, dtype)
         if self.is_grouped:
             line = f"if (get_local_id(0) == 0) {line}"
+        self.has_stored = self.is_grouped
         self.stores.writeline(DeferredLine(name, line))
 
     def check_bounds(self, expr, size, lower, upper):
@@ -234,7 +246,8 @@ class Kernel(SIMDKernel):
         best = f"{result}_best"
         (tree,) = (tree for tree in self.range_trees if tree.is_reduction)
         self.beginnings.writeline(f"{struct} {best} = {{{_begin(reduction_type, dtype)}, LONG_MAX}};")
-        self.compute.writeline(f"if (is_before(({kind}){value}, (long){tree.name}, {best}.value, {best}.index, {is_max})) {{")
+        order = f"({kind}){value}, (long){tree.name}, {best}.value, {best}.index, {is_max}"
+        self.compute.writeline(f"if (is_before({order})) {{")
         self.compute.writeline(f"  {best}.value = {value}; {best}.index = {tree.name};")
         self.compute.writeline("}")
         self._combine(struct, best, f"is_before(a.value, a.index, b.value, b.index, {is_max}) ? a : b")
@@ -262,17 +275,18 @@ class Kernel(SIMDKernel):
             return
         if self.inside_reduction:
             self._codegen_loop()
+            self.stores_before = self.has_stored
         else:
             for buffer in (self.indexing_code, self.loads, self.compute, self.stores):
                 self.body.splice(buffer)
+            self.stores_before = self.has_stored
         for buffer in buffers:
             buffer.clear()
 
     def _codegen_loop(self):
         (tree,) = (tree for tree in self.range_trees if tree.is_reduction)
-        if self.is_grouped and self.loops:
+        if self.stores_before:
             self.body.writeline("barrier(CLK_GLOBAL_MEM_FENCE);")  # another work-item may have stored what is loaded
-        self.loops += 1
         self.body.splice(self.beginnings)
         first, step = ("get_local_id(0)", self.group_size) if self.is_grouped else ("0", 1)
         kind, name = self.index_dtype, tree.name
@@ -302,8 +316,8 @@ class Kernel(SIMDKernel):
         parameters += ["global int *error"] * self.checks_indices + ["long results"]
         size = self.group_size or GROUP
         code = IndentedBuffer()
-        if self.uses_random:
-            code.writeline('#include "compiled_random.clh"')
+        for header in self.headers:
+            code.writeline(f'#include "{header}"')
         code.writeline(f"__attribute__((reqd_work_group_size({size}, 1, 1)))")
         code.writeline(f"kernel void {name}({', '.join(parameters)}) {{")
         with code.indent():
@@ -329,10 +343,8 @@ class Kernel(SIMDKernel):
     def kinds(self):
         """Return what the arguments are, as compiled.cpp has it."""
         _, _, arguments, _ = self.args.python_argdefs()
-        kinds = "".join(
-            "p" if isinstance(argument, TensorArg) else "d" if _is_real(argument.expr) else "q" for argument in arguments
-        )
-        return kinds + "e" * self.checks_indices + "q"
+        kinds = ["p" if isinstance(each, TensorArg) else "d" if _is_real(each.expr) else "q" for each in arguments]
+        return "".join(kinds) + "e" * self.checks_indices + "q"
 
     def call_kernel(self, name, node=None, deallocate_ws=True):
         """Write the call of the kernel."""

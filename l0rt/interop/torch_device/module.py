@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """``torch.lzrt``: what torch expects of the module of a device type."""
 
-import importlib
 import traceback
 
 import l0rt_torch_device as _extension
@@ -142,11 +141,3 @@ def manual_seed_all(seed):
 def get_raw_stream(index):
     """Return the address of the native handle of the calling thread's stream of a device."""
     return current_stream(index).native_handle
-
-
-def __getattr__(name):
-    # Inductor asks for the first, before it compiles anything for the device type.
-    if name in ("Scheduling", "PythonWrapperCodegen"):
-        registration = importlib.import_module("l0rt.interop.torch_device.registration")
-        return {"Scheduling": registration.Scheduling, "PythonWrapperCodegen": registration.Wrapper}[name]
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -5,9 +5,9 @@ import math
 
 import torch
 from sympy.printing.precedence import PRECEDENCE
-from torch._inductor.codegen.common import CSEVariable, OpOverrides
+from torch._inductor.codegen.common import OpOverrides
 from torch._inductor.utils import get_bounds_index_expr
-from torch._inductor.virtualized import OpsValue, V, ops
+from torch._inductor.virtualized import OpsValue, V
 from torch.utils._sympy.printers import ExprPrinter
 
 __all__ = ["MEMORY_TYPES", "TYPES", "Operations", "Printer", "computed_type", "constant_text"]
@@ -61,7 +61,8 @@ class Printer(ExprPrinter):
     def _print_FloorDiv(self, expr):
         number, divisor = expr.args
         if number.is_nonnegative and divisor.is_nonnegative:
-            return f"({self.parenthesize(number, PRECEDENCE['Atom'])} / {self.parenthesize(divisor, PRECEDENCE['Atom'])})"
+            parts = (self.parenthesize(part, PRECEDENCE["Atom"]) for part in (number, divisor))
+            return f"({' / '.join(parts)})"
         return f"div_floor((long)({self._print(number)}), (long)({self._print(divisor)}))"
 
     def _print_ModularIndexing(self, expr):
@@ -370,26 +371,23 @@ class Operations(OpOverrides):
         with V.kernel.mask_loads(mask, other) as inner:
             value = body()
         value = value.value if isinstance(value, OpsValue) else value
-        if isinstance(value, CSEVariable):
-            dtype = value.dtype
-        else:
-            dtype = torch.float32
+        dtype = value.dtype
         other = constant_text(other, dtype) if isinstance(other, bool | int | float) else other
         return V.kernel.cse.generate(V.kernel.compute, f"{inner} ? {value} : {other}", dtype=dtype, shape=())
 
     @staticmethod
     def rand(seed, offset):
-        V.kernel.uses_random = True
+        V.kernel.headers.add("compiled_random.clh")
         return f"random_uniform((ulong){seed}, (ulong){offset})"
 
     @staticmethod
     def randn(seed, offset):
-        V.kernel.uses_random = True
+        V.kernel.headers.add("compiled_random.clh")
         return f"random_normal((ulong){seed}, (ulong){offset})"
 
     @staticmethod
     def randint64(seed, offset, low, high):
-        V.kernel.uses_random = True
+        V.kernel.headers.add("compiled_random.clh")
         return f"random_whole((ulong){seed}, (ulong){offset}, (long){low}, (long){high})"
 
 
@@ -399,8 +397,7 @@ def _index_value(expr, dtype, computed):
     text = V.kernel.kexpr(V.kernel.rename_indexing(index))
     kind = dtype if dtype not in (torch.int32, torch.int64) else computed
     bounds = get_bounds_index_expr(expr)
-    value = V.kernel.cse.generate(V.kernel.compute, text, bounds=bounds, dtype=computed_type(kind), shape=())
-    return value
+    return V.kernel.cse.generate(V.kernel.compute, text, bounds=bounds, dtype=computed_type(kind), shape=())
 
 
 def computed_type(dtype):

@@ -2,7 +2,6 @@
 """Programs of OpenCL C that torch.compile has written: the kernels of a graph are compiled together, at first use."""
 
 import os
-import sys
 import threading
 
 import l0rt_torch_device as _extension
@@ -12,7 +11,7 @@ from l0rt.kernels import cache, compiler
 
 __all__ = ["Program"]
 
-SPIRV, NATIVE = 0, 1  # the formats of module_create
+NATIVE = 1  # a format of module_create
 _HEADERS = (HERE, os.path.dirname(os.path.abspath(cache.__file__)))  # of compiled.clh, and of philox.clh
 
 
@@ -20,7 +19,7 @@ class Program:
     """The kernels of one graph. The generated Python code adds each as it defines it."""
 
     def __init__(self):
-        self._sources = ['#include "compiled.clh"\n']
+        self._sources = ['#include "compiled.clh"']
         self._codes = {}
         self._lock = threading.Lock()
 
@@ -34,6 +33,6 @@ class Program:
         with self._lock:
             if device not in self._codes:
                 source = "\n".join(self._sources)
-                module = compiler.compile(source, "-cl-std=CL2.0", device, include_dirs=_HEADERS)
+                module = compiler.compile(source, "-cl-std=CL2.0 -w", device, include_dirs=_HEADERS)
                 self._codes[device] = module.native_binary(), NATIVE
             return self._codes[device]

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """torch.compile for the device type ``lzrt``: what is registered in Dynamo and in Inductor, when they are loaded."""
 
+import os
+from glob import glob
 from typing import NamedTuple
 
 import l0rt_torch_device as _extension
@@ -8,13 +10,18 @@ import torch
 from torch._dynamo import device_interface as dynamo
 from torch._inductor import lowering
 from torch._inductor.codegen import common
+from torch._inductor.custom_graph_pass import CustomGraphModulePass
 
 from l0rt import xpu
+from l0rt._base.paths import read_file
 from l0rt.interop.torch_device import module
-from l0rt.interop.torch_device.inductor import Scheduling, Wrapper
+from l0rt.interop.torch_device.build import HERE, MOST
+from l0rt.interop.torch_device.inductor import Scheduling
+from l0rt.interop.torch_device.inductor import Wrapper as PythonWrapperCodegen
 from l0rt.interop.torch_device.operations import Operations
+from l0rt.kernels import cache
 
-__all__ = ["Interface", "Scheduling", "Wrapper"]
+__all__ = ["Interface", "PythonWrapperCodegen", "Scheduling"]
 
 NAME = "lzrt"
 
@@ -32,8 +39,8 @@ class Properties(NamedTuple):
 def properties(index):
     """Return the properties of a device."""
     facts = xpu.get_device_properties(index)
-    groups, lanes = facts.max_work_group_size, max(facts.sub_group_sizes, default=32)
-    return Properties(facts.name, facts.total_memory, facts.gpu_subslice_count, groups, lanes)
+    size, widths = facts.max_work_group_size, facts.sub_group_sizes
+    return Properties(facts.name, facts.total_memory, facts.gpu_subslice_count, size, max(widths, default=32))
 
 
 class Interface(dynamo.DeviceInterface):
@@ -119,6 +126,17 @@ class Overrides(common.DeviceOpOverrides):
         return "torch.lzrt.current_stream()"
 
 
+class Identity(CustomGraphModulePass):
+    """Changes no graph: the keys of Inductor's cache, which keeps generated code, contain what a pass is."""
+
+    def __call__(self, gm):
+        pass
+
+    def uuid(self):
+        """Return a digest of what writes the code."""
+        return cache.digest(*(read_file(path, MOST) for path in sorted(glob(os.path.join(HERE, "*.py")))))
+
+
 def serve_by_fallback(op):
     """Let an operator of torch that kernels do not have run eagerly on this device type."""
     lower, fall_back = lowering.lowerings[op], lowering.fallback_handler(op, add_to_fallback_set=False)
@@ -136,7 +154,7 @@ def register():
     for index in range(module.device_count()):
         dynamo.register_interface_for_device(f"{NAME}:{index}", Interface)
     common.register_device_op_overrides(NAME, Overrides())
-    common.register_backend_for_device(NAME, Scheduling, Wrapper)
+    common.register_backend_for_device(NAME, Scheduling, PythonWrapperCodegen, device_custom_pass=Identity())
     for name, facts in common.pointwise_overrides_data.items():
         packet = getattr(torch.ops.aten, facts.name, None)
         if packet is not None and Operations._is_unimplemented(name):
