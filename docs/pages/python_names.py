@@ -16,6 +16,12 @@ NODE = "l0rt.graphs.node.Node"  # what users get from `Graph.nodes`, and cannot 
 FIELDS = {
     "Buffer.nbytes": "The size in bytes, as it was asked for.",
     "LocalMemory.nbytes": "The size in bytes.",
+    "Image.array": "Whether it is an array of images.",
+    "Image.format": "The name of the format.",
+    "Image.shape": "The extents, a tuple in the order of NumPy's axes.",
+    "Sampler.addressing": "What is beyond an image.",
+    "Sampler.filter": "``nearest`` or ``linear``.",
+    "Sampler.normalized": "Whether coordinates go from 0 to 1.",
     "Pointer.address": "The address, an int.",
     "Node.kind": "One of ``kernel``, ``copy``, ``fill``, ``wait`` and ``callback``.",
     "Event.blocking": "Whether a wait for the event sleeps at once instead of spinning first.",

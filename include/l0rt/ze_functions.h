@@ -181,8 +181,6 @@
   OPTIONAL(1_3, zelLoaderTranslateHandle, (uint32_t handleType, void *handleIn, void **handleOut))                     \
   OPTIONAL(1_0, zeDeviceGetImageProperties, (ze_device_handle_t hDevice,                                              \
            ze_device_image_properties_t *pImageProperties))                                                           \
-  OPTIONAL(1_0, zeImageGetProperties, (ze_device_handle_t hDevice, const ze_image_desc_t *desc,                       \
-           ze_image_properties_t *pImageProperties))                                                                  \
   OPTIONAL(1_0, zeImageCreate, (ze_context_handle_t hContext, ze_device_handle_t hDevice,                             \
            const ze_image_desc_t *desc, ze_image_handle_t *phImage))                                                  \
   OPTIONAL(1_0, zeImageDestroy, (ze_image_handle_t hImage))                                                           \

@@ -314,7 +314,7 @@ cdef tuple region_of(Image self, array, origin, ze_image_region_t* region):
     extents = array.shape if self.components == 1 else array.shape[:-1]
     start = (0,) * len(self.shape) if origin is None else checked_shape(origin)
     fits = len(extents) == len(start) == len(self.shape) and array.shape == array_shape(self, extents)
-    if not fits or any([first + extent > there for first, extent, there in zip(start, extents, self.shape)]) or (
+    if not fits or min(start) < 0 or any([first + extent > there for first, extent, there in zip(start, extents, self.shape)]) or (
             origin is None and extents != self.shape):
         raise ValueError(f"the array must have the shape {array_shape(self, self.shape)}, or be a part of it with "
                          f"origin=, got {array.shape}{'' if origin is None else f' at {start}'}")
@@ -477,6 +477,11 @@ cdef void sweep() noexcept:
     _leaving = kept
     for owner, _ in ended:
         owner.close()
+
+
+def _sweep():
+    """Destroy what was closed and is not used any more: for a test that counts what is alive."""
+    sweep()
 
 
 def _close():

@@ -373,11 +373,6 @@ cdef extern from "l0rt/ze.h" nogil:
         uint32_t arraylevels
         uint32_t miplevels
 
-    ctypedef struct ze_image_properties_t:
-        ze_structure_type_t stype
-        void *pNext
-        uint32_t samplerFilterFlags
-
     ctypedef struct ze_image_region_t:
         uint32_t originX
         uint32_t originY
@@ -690,8 +685,6 @@ cdef extern from "l0rt/ze_functions.h" nogil:
         ze_result_t (*zelLoaderTranslateHandle)(uint32_t handleType, void *handleIn, void **handleOut) noexcept nogil
         ze_result_t (*zeDeviceGetImageProperties)(ze_device_handle_t hDevice,
             ze_device_image_properties_t *pImageProperties) noexcept nogil
-        ze_result_t (*zeImageGetProperties)(ze_device_handle_t hDevice, const ze_image_desc_t *desc,
-            ze_image_properties_t *pImageProperties) noexcept nogil
         ze_result_t (*zeImageCreate)(ze_context_handle_t hContext, ze_device_handle_t hDevice,
             const ze_image_desc_t *desc, ze_image_handle_t *phImage) noexcept nogil
         ze_result_t (*zeImageDestroy)(ze_image_handle_t hImage) noexcept nogil

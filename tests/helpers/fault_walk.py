@@ -57,6 +57,13 @@ def blocks():
     acc.empty_host_cache()
 
 
+def images():
+    with l0rt.Image((4, 5)) as image, l0rt.Sampler("border"):
+        texels = np.zeros((4, 5, 4), "u1")
+        image.copy_from(texels)
+        image.copy_to(texels)
+
+
 def streams():
     s, t = acc.Stream(), acc.Stream(priority=-1)
     x = l0rt.empty(1 << 16)
@@ -293,6 +300,7 @@ WORK = (
     events,
     copies_between_devices,
     copies_of_rows,
+    images,
     launches,
     graphs,
     changed_graphs,

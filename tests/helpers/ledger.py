@@ -93,6 +93,8 @@ def settle():
     for device in range(acc.device_count()):
         acc.synchronize(device)
     settle_callbacks()
+    if "l0rt.kernels.image" in sys.modules:
+        sys.modules["l0rt.kernels.image"]._sweep()
     acc.empty_cache()
     acc.empty_host_cache()
 

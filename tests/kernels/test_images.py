@@ -248,6 +248,7 @@ def test_what_is_wrong_is_refused_by_name():
         (lambda: image.copy_from(np.zeros((4, 5), "u1")), ValueError, r"must have the shape \(4, 5, 4\)"),
         (lambda: image.copy_from(np.zeros((2, 5, 4), "u1")), ValueError, r"must have the shape \(4, 5, 4\)"),
         (lambda: image.copy_from(np.zeros((2, 5, 4), "u1"), origin=(3, 0)), ValueError, r"got \(2, 5, 4\) at \(3, 0\)"),
+        (lambda: image.copy_from(np.zeros((2, 5, 4), "u1"), origin=(-1, 0)), ValueError, r"at \(-1, 0\)"),
         (lambda: image.copy_from(l0rt.empty(79)), ValueError, "the image has 80 bytes, got a buffer of 79"),
         (lambda: image.copy_to(bytearray(80)), TypeError, "to a NumPy array or a Buffer, got bytearray"),
         (lambda: image.copy_to(np.zeros((4, 5, 8), "u1")[..., ::2]), ValueError, "the array must be contiguous"),

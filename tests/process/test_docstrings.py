@@ -10,7 +10,7 @@ import l0rt
 import pytest
 from pages.python_names import MODULES, members, public
 
-CLASSES = ("Stream", "Event", "Buffer", "Module", "LocalMemory", "Pointer", "Generator", "device")
+CLASSES = ("Stream", "Event", "Buffer", "Module", "Image", "Sampler", "LocalMemory", "Pointer", "Generator", "device")
 PACKAGE = Path(l0rt.__file__).parent
 # What a subclass fills in, and classes whose methods are documented by the names that they have in l0rt.accelerator.
 UNCHECKED = {"interface.DeviceInterface", "interface.XpuInterface", "interface.CpuInterface"}

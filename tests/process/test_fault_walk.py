@@ -84,6 +84,8 @@ GIVEN_UP = {
     "zeExecutableGraphDestroyExt": {"executable_graph", "graph", "list", "point", "context"},
     "zeGraphDestroyExt": {"graph", "context"},
     "zeModuleDestroy": {"module", "context"},
+    "zeImageDestroy": {"image", "usm", "context"},
+    "zeSamplerDestroy": {"sampler", "context"},
     "zeModuleBuildLogDestroy": {"build_log", "context"},
     "zeKernelDestroy": {"kernel", "module", "context"},
 }
