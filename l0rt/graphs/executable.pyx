@@ -8,7 +8,7 @@ The driver's own graph cannot be changed: with the first change of a node, lists
 
 A list must not be executed while its last execution may still run: Intel's driver writes the way back to the queue into
 the end of the list. So replays that are under way have sets of lists of their own. With ``MOST_SETS`` under way, one
-more waits for the first of them, and if that does not end soon, has one more set. The fences report that, not the events
+more waits for the first of them, and if that does not end soon, has one more set. The fences report it, not the events
 that the lists signal: behind these, a queue is still in the list.
 
 A node that is changed makes lists stale. A replay takes a set that is idle, and has its stale lists changed, or
