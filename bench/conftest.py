@@ -5,7 +5,7 @@ import os
 
 import pytest
 from l0rt import config
-from l0rt.bench.command import chosen
+from l0rt.bench.command import select
 from l0rt.bench.lab import Lab
 from l0rt.bench.rows import TOUR, Skip, operations, run
 
@@ -57,7 +57,7 @@ def pytest_generate_tests(metafunc):
     """A file's SUITES name the rows that its function is run with, each with the clock that its benchmark reads."""
     if "clock" not in metafunc.fixturenames:
         return
-    pairs = [(row, Clock()) for row in chosen(metafunc.module.SUITES)]
+    pairs = [(row, Clock()) for row in select(metafunc.module.SUITES)]
     metafunc.parametrize(
         ("row", "clock"),
         [

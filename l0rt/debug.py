@@ -119,8 +119,8 @@ def _device(index, out):
     print(f"xpu:{index}, {_devices.properties(index)['name']}{current}", file=out)
     stats = _stats(index)
     if stats:
-        told = [f"{name.removesuffix('_bytes')} {_size(stats[f'{name}.all.current'])}" for name in _STATS]
-        print(f"  memory: {', '.join(told)}", file=out)
+        parts = [f"{name.removesuffix('_bytes')} {_size(stats[f'{name}.all.current'])}" for name in _STATS]
+        print(f"  memory: {', '.join(parts)}", file=out)
     report = _stuck_report(f"xpu:{index}")
     print(f"  {report}" if report else "  no stream has work that is not done", file=out)
 

@@ -19,15 +19,7 @@ __all__ = [
 
 
 class L0Error(RuntimeError):
-    """A Level Zero call failed. ``code`` is ``(name, number)`` of the result, or None if no call was made.
-
-    Parameters
-    ----------
-    message : str, optional
-        What happened, and what to do.
-    code : tuple of str and int, or None, optional
-        The name and the number of the driver's result. None if no driver call was made.
-    """
+    """A Level Zero call failed. ``code`` is ``(name, number)`` of the result, or None if no call was made."""
 
     code: tuple[str, int] | None
 
@@ -40,77 +32,27 @@ class L0Error(RuntimeError):
 
 
 class OutOfMemoryError(L0Error, MemoryError):
-    """Device or pinned memory ran out, or a limit was reached.
-
-    Parameters
-    ----------
-    message : str, optional
-        What happened, and what to do.
-    code : tuple of str and int, or None, optional
-        The name and the number of the driver's result. None if no driver call was made.
-    """
+    """Device or pinned memory ran out, or a limit was reached."""
 
 
 class DeviceLostError(L0Error):
-    """The device hung, was reset or was removed. Nothing that was created on it works any more.
-
-    Parameters
-    ----------
-    message : str, optional
-        What happened, and what to do.
-    code : tuple of str and int, or None, optional
-        The name and the number of the driver's result. None if no driver call was made.
-    """
+    """The device hung, was reset or was removed. Nothing that was created on it works any more."""
 
 
 class InvalidArgumentError(L0Error, ValueError):
-    """An argument was refused.
-
-    Parameters
-    ----------
-    message : str, optional
-        What happened, and what to do.
-    code : tuple of str and int, or None, optional
-        The name and the number of the driver's result. None if no driver call was made.
-    """
+    """An argument was refused."""
 
 
 class DeviceIndexError(L0Error, IndexError):
-    """There is no device with this index.
-
-    Parameters
-    ----------
-    message : str, optional
-        What happened, and what to do.
-    code : tuple of str and int, or None, optional
-        The name and the number of the driver's result. None if no driver call was made.
-    """
+    """There is no device with this index."""
 
 
 class UnsupportedError(L0Error, NotImplementedError):
-    """This driver or device cannot do what was asked.
-
-    Parameters
-    ----------
-    message : str, optional
-        What happened, and what to do.
-    code : tuple of str and int, or None, optional
-        The name and the number of the driver's result. None if no driver call was made.
-    """
+    """This driver or device cannot do what was asked."""
 
 
 class ModuleBuildError(L0Error):
-    """A module did not build. ``log`` is the compiler's output.
-
-    Parameters
-    ----------
-    message : str, optional
-        What happened, and what to do.
-    code : tuple of str and int, or None, optional
-        The name and the number of the driver's result. None if no driver call was made.
-    log : str, optional
-        The compiler's output.
-    """
+    """A module did not build. ``log`` is the compiler's output."""
 
     log: str
 
@@ -123,17 +65,7 @@ class ModuleBuildError(L0Error):
 
 
 class CompilerNotFoundError(ModuleBuildError):
-    """A source was to be compiled, and no compiler is installed. The message says what to install.
-
-    Parameters
-    ----------
-    message : str, optional
-        What happened, and what to do.
-    code : tuple of str and int, or None, optional
-        The name and the number of the driver's result. None if no driver call was made.
-    log : str, optional
-        The compiler's output.
-    """
+    """A source was to be compiled, and no compiler is installed. The message says what to install."""
 
 
 class ModuleBuildWarning(UserWarning):
@@ -143,29 +75,32 @@ class ModuleBuildWarning(UserWarning):
 class KernelFaultError(L0Error):
     """A launch ended in an error: a wrong address, a division by zero, a barrier that not every work-item reached.
 
-    The first wait for the launch raises it, once. The message names the kernel, the instruction and the work-item, if
-    the driver tells. What the kernel should have written is not known. The device goes on working.
-
-    Parameters
-    ----------
-    message : str, optional
-        What happened, and what to do.
-    code : tuple of str and int, or None, optional
-        The name and the number of the driver's result. None if no driver call was made.
+    The first wait for the launch raises it, once. The message names the kernel, the instruction and the work-item
+    where the driver reports them. The kernel's output is undefined. The device goes on working.
     """
 
 
 class DriverNotFoundError(L0Error):
-    """No usable Level Zero driver or device was found. The message says why and what to do.
+    """No usable Level Zero driver or device was found. The message says why and what to do."""
 
-    Parameters
-    ----------
-    message : str, optional
-        What happened, and what to do.
-    code : tuple of str and int, or None, optional
-        The name and the number of the driver's result. None if no driver call was made.
-    """
 
+_ARGUMENTS = """
+
+Parameters
+----------
+message : str, optional
+    What happened, and what to do.
+code : tuple of str and int, or None, optional
+    The name and the number of the driver's result. None if no driver call was made."""
+_LOG = """
+log : str, optional
+    The compiler's output."""
+
+# What the arguments are is said once, for all classes; python -OO has removed the docstrings.
+for _error in [value for value in globals().values() if isinstance(value, type) and issubclass(value, L0Error)]:
+    if _error.__doc__:
+        _lines = [line.removeprefix("    ").rstrip() for line in _error.__doc__.rstrip().splitlines()]
+        _error.__doc__ = "\n".join(_lines) + _ARGUMENTS + (_LOG if issubclass(_error, ModuleBuildError) else "")
 
 # Result names, without ZE_RESULT_, that mean something more precise than L0Error.
 CLASS_OF_RESULT: dict[str, type[L0Error]] = {

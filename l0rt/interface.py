@@ -526,19 +526,19 @@ class XpuInterface(DeviceInterface):
         @staticmethod
         def current_device():
             """Return what `set_device` chose; without it, the thread's current device, 0 if the driver is not open."""
-            chosen = XpuInterface.Worker._device
-            if chosen is not None:
-                return chosen
+            index = XpuInterface.Worker._device
+            if index is not None:
+                return index
             return _xpu.current_device() if _xpu.is_initialized() else 0
 
         @staticmethod
         def get_device_properties(device=None):
             """Return the properties of ``device``, of all devices asked for once in the life of the process."""
             index = _naming.existing_index_in(device, _xpu)
-            known = XpuInterface.Worker._properties
-            if not known:
-                known[:] = [_xpu.get_device_properties(i) for i in range(_xpu.device_count())]
-            return known[XpuInterface.Worker.current_device() if index is None else index]
+            properties = XpuInterface.Worker._properties
+            if not properties:
+                properties[:] = [_xpu.get_device_properties(i) for i in range(_xpu.device_count())]
+            return properties[XpuInterface.Worker.current_device() if index is None else index]
 
     init = _xpu.init
     current_device = _xpu.current_device

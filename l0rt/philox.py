@@ -13,6 +13,7 @@ import math
 from collections import namedtuple
 
 from l0rt._base import lazynumpy as np
+from l0rt._base.described import described
 from l0rt._base.integers import real_number, whole_number
 
 TYPE_CHECKING = False  # type checkers take it for true
@@ -58,15 +59,15 @@ def philox4x32(counter: npt.ArrayLike, key: Any, rounds: int = 10) -> npt.NDArra
     10 rounds) are those of Salmon, Moraes, Dror and Shaw, "Parallel Random Numbers: As Easy as 1, 2, 3" (SC11), and of
     the authors' library Random123.
     """
-    given = np.asarray(counter)
-    if given.dtype.kind not in "iuO":
-        raise TypeError(f"the words of a counter must be whole numbers, got {given.dtype}")
-    if given.dtype.kind == "O":  # among them ints that no type of NumPy's holds
-        checked = [whole_number(word, "a word of a counter") for word in given.reshape(-1).tolist()]
-        given = np.array(checked, dtype=object)
-    if given.size and not (given.min() >= 0 and given.max() < 1 << 32):
+    array = np.asarray(counter)
+    if array.dtype.kind not in "iuO":
+        raise TypeError(f"the words of a counter must be whole numbers, got {array.dtype}")
+    if array.dtype.kind == "O":  # among them ints that no type of NumPy's holds
+        checked = [whole_number(word, "a word of a counter") for word in array.reshape(-1).tolist()]
+        array = np.array(checked, dtype=object)
+    if array.size and not (array.min() >= 0 and array.max() < 1 << 32):
         raise ValueError("the words of a counter must be from 0 to 2**32 - 1")
-    c0, c1, c2, c3 = given.astype(np.uint64).reshape(-1, 4).T
+    c0, c1, c2, c3 = array.astype(np.uint64).reshape(-1, 4).T
     try:
         k0, k1 = (whole_number(word, "a word of a key") for word in key)
     except (TypeError, ValueError):
@@ -80,17 +81,22 @@ def philox4x32(counter: npt.ArrayLike, key: Any, rounds: int = 10) -> npt.NDArra
     return np.stack([c0, c1, c2, c3], axis=1).astype(np.uint32)
 
 
+_draws = described(
+    seed=("int", "From 0 to 2**64 - 1."),
+    offset=("int", "The number of 32-bit words that were used before, a multiple of 4."),
+    count=("int", "The number of results."),
+    dtype=("str or NumPy dtype", "The element type."),
+)
+
+
+@_draws
 def words(seed: int, offset: int, count: int) -> npt.NDArray[np.uint32]:
     """Return ``count`` words of the stream of ``seed``, beginning with word ``offset``.
 
     Parameters
     ----------
-    seed : int
-        From 0 to 2**64 - 1.
     offset : int
         The number of the first word.
-    count : int
-        The number of results.
 
     Returns
     -------
@@ -119,28 +125,22 @@ def words(seed: int, offset: int, count: int) -> npt.NDArray[np.uint32]:
 
 
 def _dtype(dtype, kinds):
-    known = np.dtype(dtype)
-    is_numpys = np.dtype(known.type).isbuiltin == 1  # other packages' types may have the letter of one of NumPy's
-    if known.kind not in kinds or known.itemsize > 8 or not is_numpys:
-        raise TypeError(f"dtype {known} is not supported here")
-    return known
+    dtype = np.dtype(dtype)
+    is_numpys = np.dtype(dtype.type).isbuiltin == 1  # other packages' types may have the letter of one of NumPy's
+    if dtype.kind not in kinds or dtype.itemsize > 8 or not is_numpys:
+        raise TypeError(f"dtype {dtype} is not supported here")
+    return dtype
 
 
-def _told(number):
+def _digits(number):
     """``number`` in an error's text: the longest have more digits than Python writes down."""
     size = number.bit_length()
     return number if size <= 64 else f"{'-' * (number < 0)}2**{size - 1} or more"
 
 
+@_draws
 def words_needed(dtype: npt.DTypeLike, count: int) -> int:
     """Return how many words of a stream are used for ``count`` numbers.
-
-    Parameters
-    ----------
-    dtype : str or NumPy dtype
-        The element type.
-    count : int
-        The number of results.
 
     Returns
     -------
@@ -172,6 +172,7 @@ _BITS = {2: 11, 4: 24, 8: 53}  # of a significand, by the size of the type
 _LEAST = {2: 2.0**-24, 4: 2.0**-126, 8: 2.0**-1022}
 
 
+@_draws
 def uniform(
     seed: int, offset: int, count: int, low: float = 0.0, high: float = 1.0, dtype: npt.DTypeLike = "float32"
 ) -> npt.NDArray[Any]:
@@ -179,16 +180,8 @@ def uniform(
 
     Parameters
     ----------
-    seed : int
-        From 0 to 2**64 - 1.
-    offset : int
-        The number of 32-bit words that were used before, a multiple of 4.
-    count : int
-        The number of results.
     low, high : float, optional
         The bounds. ``high`` itself is excluded.
-    dtype : str or NumPy dtype, optional
-        The element type.
 
     Returns
     -------
@@ -225,6 +218,7 @@ def _uniform_parameters(low, high, dtype):
         return work, work(low), work(high - low), work(last)
 
 
+@_draws
 def normal(
     seed: int, offset: int, count: int, mean: float = 0.0, std: float = 1.0, dtype: npt.DTypeLike = "float32"
 ) -> npt.NDArray[Any]:
@@ -232,18 +226,10 @@ def normal(
 
     Parameters
     ----------
-    seed : int
-        From 0 to 2**64 - 1.
-    offset : int
-        The number of 32-bit words that were used before, a multiple of 4.
-    count : int
-        The number of results.
     mean : float, optional
         The mean.
     std : float, optional
         The standard deviation.
-    dtype : str or NumPy dtype, optional
-        The element type.
 
     Returns
     -------
@@ -273,6 +259,7 @@ def _normal(seed, offset, draw):
         return (draw.first + draw.second * pairs).astype(draw.dtype)
 
 
+@_draws
 def exponential(
     seed: int, offset: int, count: int, lambd: float = 1.0, dtype: npt.DTypeLike = "float32"
 ) -> npt.NDArray[Any]:
@@ -280,16 +267,8 @@ def exponential(
 
     Parameters
     ----------
-    seed : int
-        From 0 to 2**64 - 1.
-    offset : int
-        The number of 32-bit words that were used before, a multiple of 4.
-    count : int
-        The number of results.
     lambd : float, optional
         The rate: the mean is ``1 / lambd``.
-    dtype : str or NumPy dtype, optional
-        The element type.
 
     Returns
     -------
@@ -314,21 +293,16 @@ def _exponential(seed, offset, draw):
     unit = _unit(seed, offset, draw.count, draw.dtype)
     least = 2.0 ** -_BITS[draw.dtype.itemsize]
     with np.errstate(over="ignore", under="ignore"):
-        made = np.maximum(-np.log1p(-unit), least) / draw.first
-        return np.maximum(made, _LEAST[draw.dtype.itemsize]).astype(draw.dtype)
+        numbers = np.maximum(-np.log1p(-unit), least) / draw.first
+        return np.maximum(numbers, _LEAST[draw.dtype.itemsize]).astype(draw.dtype)
 
 
+@_draws
 def bernoulli(seed: int, offset: int, count: int, p: float = 0.5, dtype: npt.DTypeLike = "float32") -> npt.NDArray[Any]:
     """Return ``count`` numbers that are 1 with probability ``p``, and otherwise 0.
 
     Parameters
     ----------
-    seed : int
-        From 0 to 2**64 - 1.
-    offset : int
-        The number of 32-bit words that were used before, a multiple of 4.
-    count : int
-        The number of results.
     p : float, optional
         The probability of 1, from 0 to 1.
     dtype : str or NumPy dtype, optional
@@ -361,6 +335,7 @@ def _bernoulli_limit(p):
     return math.ceil(p * 2**32)
 
 
+@_draws
 def randint(
     seed: int, offset: int, count: int, low: int, high: int, dtype: npt.DTypeLike = "int64"
 ) -> npt.NDArray[Any]:
@@ -368,16 +343,8 @@ def randint(
 
     Parameters
     ----------
-    seed : int
-        From 0 to 2**64 - 1.
-    offset : int
-        The number of 32-bit words that were used before, a multiple of 4.
-    count : int
-        The number of results.
     low, high : int
         The bounds. ``high`` itself is excluded.
-    dtype : str or NumPy dtype, optional
-        The element type.
 
     Returns
     -------
@@ -413,52 +380,52 @@ def _randint(seed, offset, draw):
 
 
 def _check_uniform(low, high, dtype):
-    known = _dtype(dtype, "f")
+    dtype = _dtype(dtype, "f")
     low, high = real_number(low, "low"), real_number(high, "high")
     if not low <= high:
         raise ValueError(f"uniform expects low <= high, got low {low} and high {high}")
-    most = float(np.finfo(known).max)
+    most = float(np.finfo(dtype).max)
     for name, bound in (("low", low), ("high", high)):
         if not -most <= bound <= most:
-            raise ValueError(f"uniform expects {name} from {-most:g} to {most:g} for {known}, got {bound}")
+            raise ValueError(f"uniform expects {name} from {-most:g} to {most:g} for {dtype}, got {bound}")
     if not high - low < math.inf:
         raise ValueError(f"uniform expects a finite high - low, got low {low} and high {high}")
-    return known, low, high
+    return dtype, low, high
 
 
 def _check_normal(mean, std, dtype):
-    known = _dtype(dtype, "f")
+    dtype = _dtype(dtype, "f")
     mean, std = real_number(mean, "mean"), real_number(std, "std")
     if not std >= 0:
         raise ValueError(f"normal expects std >= 0.0, but found std {std}")
-    return known, mean, std
+    return dtype, mean, std
 
 
 def _check_exponential(lambd, _, dtype):
-    known = _dtype(dtype, "f")
+    dtype = _dtype(dtype, "f")
     lambd = real_number(lambd, "lambd")
     if not lambd > 0:
         raise ValueError(f"exponential expects lambda > 0.0, but found lambda={lambd}")
-    return known, lambd, None
+    return dtype, lambd, None
 
 
 def _check_bernoulli(p, _, dtype):
-    known = _dtype(dtype, "fiub")
+    dtype = _dtype(dtype, "fiub")
     p = real_number(p, "p")
     if not 0 <= p <= 1:
         raise ValueError(f"bernoulli expects p to be in [0, 1], but got p={p}")
-    return known, p, None
+    return dtype, p, None
 
 
 def _check_randint(low, high, dtype):
-    known = _dtype(dtype, "iu")
+    dtype = _dtype(dtype, "iu")
     low, high = (whole_number(limit, "a limit of random whole numbers") for limit in (low, high))
-    limits = np.iinfo(known)
+    limits = np.iinfo(dtype)
     if not low < high:
-        raise ValueError(f"randint expects low < high, got low {_told(low)} and high {_told(high)}")
+        raise ValueError(f"randint expects low < high, got low {_digits(low)} and high {_digits(high)}")
     if low < limits.min or high - 1 > limits.max:
-        raise ValueError(f"{known} can hold {limits.min} to {limits.max}, got [{_told(low)}, {_told(high)})")
-    return known, low, high
+        raise ValueError(f"{dtype} can hold {limits.min} to {limits.max}, got [{_digits(low)}, {_digits(high)})")
+    return dtype, low, high
 
 
 _KINDS = {
@@ -495,8 +462,8 @@ class Draw(namedtuple("Draw", "kind count first second dtype")):
     __slots__ = ()
 
     def __new__(cls, kind, count, first, second, dtype):
-        known, first, second = _KINDS[kind][0](first, second, dtype)
-        return super().__new__(cls, kind, count, first, second, known)
+        dtype, first, second = _KINDS[kind][0](first, second, dtype)
+        return super().__new__(cls, kind, count, first, second, dtype)
 
     @property
     def words(self):
@@ -512,11 +479,11 @@ def draw(kind, generator, nbytes, first, second, dtype):
     """Return what is to be drawn from ``generator`` to fill ``nbytes``."""
     if not hasattr(generator, "philox_engine_inputs"):
         raise TypeError(f"generator must be a Generator or None, got {type(generator).__name__}")
-    wanted = Draw(kind, 0, first, second, dtype)
-    count, rest = divmod(nbytes, wanted.dtype.itemsize)
+    plan = Draw(kind, 0, first, second, dtype)
+    count, rest = divmod(nbytes, plan.dtype.itemsize)
     if rest:
         raise ValueError(f"{nbytes} bytes are not a multiple of the size of {dtype}")
-    return wanted._replace(count=count)
+    return plan._replace(count=count)
 
 
 def __dir__():

@@ -7,7 +7,8 @@ synchronisation to the host's, and each command knows what the host knew. An acc
 touches, one of both writing, is a race unless the one's clock is known where the other is made.
 
 A graph's commands are no accesses when they are captured. Each replay is one command of its stream, which does what all
-of them do; each further stream that was captured has a clock of its own there, and knows what the graph's waits tell.
+of them do; each further stream that was captured has a clock of its own there, and knows the order of the
+graph's waits.
 
 What is seen: copies, fills, Buffers that kernels get, Buffers that are freed, views of host and shared memory at the
 moment they are made, and what `host_access` announces. ``L0RT_SANITIZE=stream`` begins with the import of l0rt; `races`
@@ -128,25 +129,25 @@ class Sanitizer:
         self.lows.insert(place, low)
 
     def on_memory_use(self, low, stream):
-        if found := self.find(low):
-            found.announced.add(stream)
+        if memory := self.find(low):
+            memory.announced.add(stream)
 
     def on_memory_deallocation(self, low):
         if low in self.memory and not self.memory[low].is_captured:
             self.drop(low)
 
     def drop(self, low):
-        gone = self.memory.pop(low)
+        memory = self.memory.pop(low)
         del self.lows[bisect.bisect_left(self.lows, low)]
-        if gone.is_captured:
+        if memory.is_captured:
             return
-        knows = dict(self.clocks.get(gone.stream, {}))
+        knows = dict(self.clocks.get(memory.stream, {}))
         self.join(knows, self.clocks[HOST])
-        free = Access(gone.stream, 0, gone.low, gone.high, True, "free", _stack())
-        for access in gone.accesses:
-            if access.stream in (gone.stream, HOST) or knows.get(access.stream, 0) >= access.time:
+        free = Access(memory.stream, 0, memory.low, memory.high, True, "free", _stack())
+        for access in memory.accesses:
+            if access.stream in (memory.stream, HOST) or knows.get(access.stream, 0) >= access.time:
                 continue
-            if access.stream not in gone.announced:
+            if access.stream not in memory.announced:
                 self.report(access, free)
 
     def on_copy(self, stream, target, source, nbytes):
@@ -168,17 +169,17 @@ class Sanitizer:
             self.access(stream, knows, low, nbytes, True, "kernel, write")
 
     def on_graph_replay(self, stream, graph):
-        stack, begun = _stack(), dict(self.command(stream))
+        stack, clock = _stack(), dict(self.command(stream))
         nodes = accesses_at(graph)
         awaited = {after for _, after, *_ in nodes if after is not None}
         points: dict = {}  # (branch, node that is awaited) -> knowledge
         for number, (branch, after, accesses, point) in enumerate(nodes, 1):
             on = (stream, branch) if branch else stream
             mine = self.clocks.setdefault(on, {on: 0})
-            self.join(mine, begun)
+            self.join(mine, clock)
             mine[on] += 1
             if after is not None:
-                self.join(mine, points.get(after, begun))
+                self.join(mine, points.get(after, clock))
             for low, nbytes, writes, what in accesses:
                 self.access(on, mine, low, nbytes, writes, f"{what}, in a replay of a graph", stack)
             if (branch, number) in awaited:
@@ -193,15 +194,15 @@ class Sanitizer:
 
     def find(self, address):
         at = bisect.bisect_right(self.lows, address) - 1
-        found = self.memory[self.lows[at]] if at >= 0 else None
-        return found if found is not None and address < found.high else None
+        memory = self.memory[self.lows[at]] if at >= 0 else None
+        return memory if memory is not None and address < memory.high else None
 
     def access(self, stream, knows, low, nbytes, writes, what, stack=None):
         memory = self.find(low)
         if memory is None:
             return
         new = Access(stream, knows[stream], low, low + nbytes, writes, what, stack or _stack())
-        kept = []
+        accesses = []
         for old in memory.accesses:
             ordered = knows.get(old.stream, 0) >= old.time
             overlaps = old.low < new.high and new.low < old.high
@@ -210,8 +211,8 @@ class Sanitizer:
             covered = new.low <= old.low and old.high <= new.high
             # What is ordered before a write over the same bytes, or before a like access, says nothing new.
             if not (ordered and covered and (writes or not old.writes)):
-                kept.append(old)
-        memory.accesses = [*kept, new]
+                accesses.append(old)
+        memory.accesses = [*accesses, new]
 
 
 races: list = []  # (earlier, later) of every race found, each place once
@@ -222,12 +223,12 @@ _sanitizer: Sanitizer | None = None
 def _stack():
     """The Python frames outside of l0rt, outermost first."""
     frame: FrameType | None = sys._getframe(1)
-    found: list[traceback.FrameSummary] = []
-    while frame is not None and len(found) < 16:
+    frames: list[traceback.FrameSummary] = []
+    while frame is not None and len(frames) < 16:
         if not callers.is_ours(frame):
-            found.append(traceback.FrameSummary(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name))
+            frames.append(traceback.FrameSummary(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name))
         frame = frame.f_back
-    return found[::-1]
+    return frames[::-1]
 
 
 def _report(old, new):

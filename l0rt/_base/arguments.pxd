@@ -42,8 +42,8 @@ cdef inline long plain_int(value) noexcept:
 cdef bint is_address(value) except -1
 cdef object address_in(value, int low)
 cdef int clamped_priority(priority) except? 2
-# What an object with ``__l0_stream__`` tells as its command list, which is not checked; what has none stays as it is.
-cdef object told_list(what)
+# The command list that an object with ``__l0_stream__`` reports, which is not checked; what has none stays as it is.
+cdef object list_of_protocol(what)
 
 cdef int check_sizes(size_t source, size_t target) except -1
 cdef int check_overlap(const void* target, const void* source, size_t nbytes) except -1

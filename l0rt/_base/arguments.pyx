@@ -2,7 +2,7 @@
 """Arguments, checked before anything is done with them: whole numbers, and the memory of objects that have the buffer
 protocol, if it holds plain numbers.
 
-A conversion may run any Python code, an ``__index__``: whoever calls one looks at state only afterwards.
+A conversion may run any Python code, an ``__index__``: callers look at state only afterwards.
 """
 
 import ctypes
@@ -56,8 +56,8 @@ def address_of(value):
 
 cdef int clamped_priority(priority) except? 2:
     """The priority that a stream has for a number: -1 high, 0, or 1 low."""
-    asked = whole(priority, "priority")
-    return -1 if asked < 0 else 1 if asked > 0 else 0
+    number = whole(priority, "priority")
+    return -1 if number < 0 else 1 if number > 0 else 0
 
 
 cdef size_t checked_size(nbytes) except? 0:
@@ -76,13 +76,13 @@ cdef enum:
     DEEPEST = 32                    # structures within structures
 
 
-cdef object told_list(what):
+cdef object list_of_protocol(what):
     if is_whole(what) or not hasattr(type(what), "__l0_stream__"):
         return what
-    told = what.__l0_stream__()
-    if not isinstance(told, tuple) or len(told) != 3 or told[0] != 0 or told[1] != "cmdlist_immediate":
-        raise TypeError(f"__l0_stream__() must return (0, 'cmdlist_immediate', handle), got {told!r}")
-    return told[2]
+    answer = what.__l0_stream__()
+    if not isinstance(answer, tuple) or len(answer) != 3 or answer[0] != 0 or answer[1] != "cmdlist_immediate":
+        raise TypeError(f"__l0_stream__() must return (0, 'cmdlist_immediate', handle), got {answer!r}")
+    return answer[2]
 
 
 cdef int check_sizes(size_t source, size_t target) except -1:
@@ -126,9 +126,9 @@ cdef int get_view(what, Py_buffer* view, int flags, str where) except -1:
         return 0
     try:
         if not (is_plain(view.format) and is_plain_object(what)):
-            told = "B" if view.format == NULL else view.format.decode("utf-8", "replace")
+            format = "B" if view.format == NULL else view.format.decode("utf-8", "replace")
             raise TypeError(f"{where}() takes memory of plain numbers, not of objects or pointers: "
-                            f"{type(what).__name__} of format {told!r}")
+                            f"{type(what).__name__} of format {format!r}")
     except BaseException:
         PyBuffer_Release(view)
         raise
@@ -187,8 +187,8 @@ cdef object array_of(Py_ssize_t nbytes, dtype, shape):
         return np.empty(checked_shape(shape), kind)
     if kind.itemsize == 0 or nbytes % kind.itemsize:
         raise ValueError(f"{nbytes} bytes are not a multiple of the {kind.itemsize} bytes of {kind}")
-    made = np.empty(nbytes // kind.itemsize, kind)
-    return made if shape is None else made.reshape(checked_shape(shape))
+    array = np.empty(nbytes // kind.itemsize, kind)
+    return array if shape is None else array.reshape(checked_shape(shape))
 
 
 cdef bint is_plain_array(what) except -1:

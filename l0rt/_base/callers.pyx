@@ -23,17 +23,17 @@ cdef bint is_import(frame) except -1:
 
 
 def level():
-    """Return the ``stacklevel`` with which who calls this, and then warns or logs, names the user's line."""
+    """Return the ``stacklevel`` with which the caller's warning or log entry names the user's line."""
     try:
         frame = sys._getframe(0)
     except ValueError:              # a thread that Python did not start
         return 1
-    found = 1
+    depth = 1
     while frame is not None and (is_ours(frame) or is_import(frame)):
         if not is_import(frame):    # Python does not count these either
-            found += 1
+            depth += 1
         frame = frame.f_back
-    return 1 if frame is None else found
+    return 1 if frame is None else depth
 
 
 def warn(message, category=UserWarning):
@@ -42,7 +42,7 @@ def warn(message, category=UserWarning):
 
 
 def warn_late(message, category):
-    """Warn where nobody can raise. An interrupt that comes meanwhile is raised after it."""
+    """Warn where no exception can be raised. An interrupt that comes meanwhile is raised after it."""
     try:
         warn(message, category)
     except BaseException as failure:

@@ -12,8 +12,8 @@ def whole_number(value, what):
         raise TypeError(f"{what} must be an int, got {type(value).__name__}")
     number = value if isinstance(value, int) else type(value).__index__(value)
     if isinstance(number, bool) or not isinstance(number, int):
-        told = type(number).__name__
-        raise TypeError(f"{what} must be an int, got {type(value).__name__}, whose __index__ returns a {told}")
+        result = type(number).__name__
+        raise TypeError(f"{what} must be an int, got {type(value).__name__}, whose __index__ returns a {result}")
     return int.__int__(number)
 
 

@@ -126,6 +126,6 @@ def raise_later(failure):
 
 
 def belongs_to_main_thread(failure):
-    """Whether ``failure`` is an interrupt that came to this thread while it ran somebody's function: no error of that
-    function, and to be raised where nobody can by `raise_later`."""
+    """Whether ``failure`` is an interrupt that came to this thread while it ran a user's function: no error of that
+    function, and raised by `raise_later` where no exception can be raised."""
     return not isinstance(failure, Exception) and get_ident() == _main

@@ -6,6 +6,6 @@ that has streams, events and memory alone needs nothing of it."""
 def __getattr__(name):
     import numpy
 
-    found = getattr(numpy, name)
-    globals()[name] = found  # nobody comes here for it again
-    return found
+    value = getattr(numpy, name)
+    globals()[name] = value  # the next access does not come here
+    return value

@@ -10,6 +10,12 @@ from itertools import count
 
 from l0rt._base.integers import size_text
 
+TYPE_CHECKING = False  # type checkers take it for true
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    _Path: TypeAlias = str | bytes | os.PathLike[str] | os.PathLike[bytes]
+
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _numbers = count()  # of parts: threads may write at the same time
 
@@ -62,8 +68,8 @@ def read_file(path, most):
             raise OSError(errno.EINVAL, "it is no regular file", path)
         content = file.read(most + 1) if facts.st_size <= most else b""  # files of /proc have 0 bytes, and content
     if facts.st_size > most or len(content) > most:
-        told = f"it has {size_text(facts.st_size)}, and " if facts.st_size > most else ""
-        raise OSError(errno.EFBIG, f"{told}{size_text(most)} are the most", path)
+        text = f"it has {size_text(facts.st_size)}, and " if facts.st_size > most else ""
+        raise OSError(errno.EFBIG, f"{text}{size_text(most)} are the most", path)
     return content
 
 
@@ -101,7 +107,7 @@ def numbered_file(path, mode="wb"):
         name = f"{stem}.{number}{ending}"
         part = f"{name}.part"
         try:
-            descriptor = _opened(part, path)  # whoever has the part has the number: a hard link could too,
+            descriptor = _opened(part, path)  # the process with the part has the number: a hard link could too,
         except FileExistsError:  # but not every file system has those
             continue
         if not os.path.lexists(name):
@@ -122,7 +128,7 @@ def _opened(part, path):
 
 
 def _named(error, path):
-    """Return the error with the name that the user gave: nobody else knows the part's."""
+    """Return the error with the name that the user gave: the part's name is internal."""
     return OSError(error.errno, error.strerror, path)
 
 

@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+from l0rt import xpu as _xpu
+from l0rt._base.described import documented_as as _documented_as
+from l0rt._base.described import takes_device as _takes_device
 from l0rt.accelerator import graphs, memory, random  # noqa: F401 - graphs has torch's name
 from l0rt.accelerator._api import (
     current_device_index,
@@ -15,48 +18,9 @@ from l0rt.accelerator._api import (
     synchronize,
 )
 from l0rt.accelerator._api import device_or_current as _device_or_current
-from l0rt.accelerator.graphs import (
-    Graph,
-    generate_graph_pool_handle,
-    graph,
-    graph_pool_handle,
-    is_current_stream_capturing,
-)
-from l0rt.accelerator.memory import (
-    MemPool,
-    attach_oom_observer,
-    empty_cache,
-    empty_host_cache,
-    get_memory_info,
-    get_memory_limit,
-    get_per_process_memory_fraction,
-    max_memory_allocated,
-    max_memory_reserved,
-    memory_allocated,
-    memory_reserved,
-    memory_snapshot,
-    memory_stats,
-    memory_stats_as_nested_dict,
-    memory_summary,
-    reset_accumulated_memory_stats,
-    reset_peak_memory_stats,
-    set_memory_limit,
-    set_per_process_memory_fraction,
-    use_mem_pool,
-)
-from l0rt.accelerator.random import (
-    default_generator,
-    fork_rng,
-    get_rng_state,
-    get_rng_state_all,
-    initial_seed,
-    manual_seed,
-    manual_seed_all,
-    seed,
-    seed_all,
-    set_rng_state,
-    set_rng_state_all,
-)
+from l0rt.accelerator.graphs import *  # noqa: F403
+from l0rt.accelerator.memory import *  # noqa: F403
+from l0rt.accelerator.random import *  # noqa: F403
 from l0rt.accelerator.timer import Timer
 from l0rt.interface import get_interface_for_device as _interface
 from l0rt.interface import set_accelerator
@@ -87,78 +51,45 @@ else:
     from l0rt._base.instead import of_accelerator as __getattr__  # noqa: F401
 
 __all__ = [
+    *graphs.__all__,
+    *memory.__all__,
+    *random.__all__,
     "DeviceGuard",
     "Event",
     "Generator",
-    "Graph",
-    "MemPool",
     "MultiStreamGuard",
     "OptionalDeviceGuard",
     "OptionalStreamGuard",
     "Stream",
     "StreamGuard",
     "Timer",
-    "attach_oom_observer",
     "can_device_access_peer",
     "current_accelerator",
     "current_device_idx",
     "current_device_index",
     "current_stream",
-    "default_generator",
     "default_stream",
     "device_count",
     "device_index",
-    "empty_cache",
-    "empty_host_cache",
-    "fork_rng",
-    "generate_graph_pool_handle",
     "get_device_capability",
     "get_device_index",
     "get_device_name",
     "get_device_properties",
-    "get_memory_info",
-    "get_memory_limit",
-    "get_per_process_memory_fraction",
-    "get_rng_state",
-    "get_rng_state_all",
     "get_sync_debug_mode",
-    "graph",
-    "graph_pool_handle",
     "init",
-    "initial_seed",
     "is_available",
-    "is_current_stream_capturing",
-    "manual_seed",
-    "manual_seed_all",
-    "max_memory_allocated",
-    "max_memory_reserved",
     "mem_get_info",
     "memory",
-    "memory_allocated",
-    "memory_reserved",
-    "memory_snapshot",
-    "memory_stats",
-    "memory_stats_as_nested_dict",
-    "memory_summary",
     "random",
-    "reset_accumulated_memory_stats",
-    "reset_peak_memory_stats",
-    "seed",
-    "seed_all",
     "set_accelerator",
     "set_device_idx",
     "set_device_index",
-    "set_memory_limit",
-    "set_per_process_memory_fraction",
-    "set_rng_state",
-    "set_rng_state_all",
     "set_stream",
     "set_sync_debug_mode",
     "stream",
     "stream_pool",
     "stuck_report",
     "synchronize",
-    "use_mem_pool",
     "wait_all",
     "wait_any",
 ]
@@ -166,16 +97,11 @@ __all__ = [
 get_device_index = current_device_index
 current_device_idx = current_device_index
 set_device_idx = set_device_index
-mem_get_info = get_memory_info
+mem_get_info = memory.get_memory_info
 
 
+@_documented_as(_xpu.is_available)
 def is_available() -> bool:
-    """Return whether there is at least one device. It opens no driver and never raises.
-
-    Returns
-    -------
-    bool
-    """
     return device_count() > 0
 
 
@@ -210,86 +136,36 @@ def init(*, lazy: bool = True) -> None:
         _open_all()
 
 
+@_takes_device
 def get_device_capability(device: _Device = None, /) -> dict[str, Any]:
     """Return ``{"supported_dtypes": names}``, the names of the element types that ``device`` computes with.
-
-    Parameters
-    ----------
-    device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Returns
     -------
     dict
-
-    Raises
-    ------
-    DeviceIndexError
-        There is no device with this index.
     """
     return {"supported_dtypes": _interface(_naming.accelerator_type()).supported_dtypes(_device_or_current(device))}
 
 
+@_takes_device
 def get_device_properties(device: _Device = None, /) -> Any:
     """Return the properties of ``device``. Which properties there are depends on the accelerator.
-
-    Parameters
-    ----------
-    device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Returns
     -------
     object
         An object with one attribute for each property.
-
-    Raises
-    ------
-    DeviceIndexError
-        There is no device with this index.
     """
     return _interface(_naming.accelerator_type()).get_device_properties(_device_or_current(device))
 
 
+@_documented_as(_xpu.get_device_name)
 def get_device_name(device: _Device = None, /) -> str:
-    """Return the name of ``device`` (the current one by default).
-
-    Parameters
-    ----------
-    device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
-
-    Returns
-    -------
-    str
-
-    Raises
-    ------
-    DeviceIndexError
-        There is no device with this index.
-    """
     return get_device_properties(device).name
 
 
+@_documented_as(_xpu.can_device_access_peer)
 def can_device_access_peer(device: _Device, peer: _Device, /) -> bool:
-    """Return whether ``device`` can read and write memory of ``peer`` directly.
-
-    Parameters
-    ----------
-    device : int, str, device or None
-        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
-    peer : int, str, device or None
-        The device that owns the memory.
-
-    Returns
-    -------
-    bool
-
-    Raises
-    ------
-    DeviceIndexError
-        There is no device with this index.
-    """
     interface = _interface(_naming.accelerator_type())
     return interface.can_device_access_peer(_device_or_current(device), _device_or_current(peer))
 

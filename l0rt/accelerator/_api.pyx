@@ -29,9 +29,11 @@ from l0rt.runtime.streams.naming cimport (
 from l0rt.runtime.streams.queue cimport Queue
 from l0rt.runtime.streams.types cimport *
 
+from l0rt._base.described import documented_as, takes_device
 from l0rt.runtime.streams import devices
 
 from l0rt.runtime.current import generator as generators, stream as built_in
+from l0rt.runtime.memory import device as memory
 from l0rt.runtime.streams.devices import lazy
 
 
@@ -68,19 +70,9 @@ def current_device_index():
     return current_device()
 
 
+@takes_device
 def set_device_index(device, /):
-    """Make ``device`` the thread's current device. A negative index changes nothing.
-
-    Parameters
-    ----------
-    device : int, str, device or None
-        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
-
-    Raises
-    ------
-    DeviceIndexError
-        There is no device with this index.
-    """
+    """Make ``device`` the thread's current device. A negative index changes nothing."""
     cdef int index = settable_index(device, current_type())
     if index < 0:
         return
@@ -101,22 +93,13 @@ def device_or_current(what):
     return built_in.index_or_current(what) if other == NULL else other_device(<object>other, what)
 
 
+@takes_device
 def current_stream(device=None, /):
     """Return the calling thread's current stream on ``device`` (the current one by default).
-
-    Parameters
-    ----------
-    device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Returns
     -------
     Stream
-
-    Raises
-    ------
-    DeviceIndexError
-        There is no device with this index.
     """
     cdef PyObject* stream
     if other != NULL:
@@ -129,22 +112,13 @@ def current_stream(device=None, /):
     return built_in.current_stream(device)
 
 
+@takes_device
 def default_stream(device=None, /):
     """Return the default stream of ``device``, which the pool never hands out.
-
-    Parameters
-    ----------
-    device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Returns
     -------
     Stream
-
-    Raises
-    ------
-    DeviceIndexError
-        There is no device with this index.
     """
     if other != NULL:
         interface = <object>other
@@ -188,6 +162,7 @@ def stream(stream=None, /):
     return nullcontext() if stream is None else interface_of_stream(stream).stream(stream)
 
 
+@takes_device
 def synchronize(device=None, /, *, timeout=None):
     """Wait until the work of all streams of ``device`` is complete.
 
@@ -195,8 +170,6 @@ def synchronize(device=None, /, *, timeout=None):
 
     Parameters
     ----------
-    device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
     timeout : float or None, optional
         Seconds, not negative. None waits without a limit, and the call returns None.
 
@@ -204,11 +177,6 @@ def synchronize(device=None, /, *, timeout=None):
     -------
     bool or None
         With ``timeout``, whether the work was complete in time.
-
-    Raises
-    ------
-    DeviceIndexError
-        There is no device with this index.
     """
     if other == NULL:
         return built_in.synchronize(device, timeout=timeout)
@@ -223,24 +191,8 @@ def raise_without_device():
         lazy.init()
 
 
+@documented_as(memory.memory_allocated, device="device_index")
 def memory_allocated(device_index=None, /):
-    """Return the size of all allocated blocks of the device in bytes.
-
-    Parameters
-    ----------
-    device_index : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
-
-    Returns
-    -------
-    int
-        Bytes.
-
-    Raises
-    ------
-    DeviceIndexError
-        There is no device with this index.
-    """
     if other != NULL:
         interface = <object>other
         return interface.memory_allocated(other_device(interface, device_index))
@@ -249,24 +201,8 @@ def memory_allocated(device_index=None, /):
     return allocated_bytes(device_index)
 
 
+@documented_as(memory.memory_reserved, device="device_index")
 def memory_reserved(device_index=None, /):
-    """Return how many bytes of the device the allocator has reserved, in use and cached.
-
-    Parameters
-    ----------
-    device_index : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
-
-    Returns
-    -------
-    int
-        Bytes.
-
-    Raises
-    ------
-    DeviceIndexError
-        There is no device with this index.
-    """
     if other != NULL:
         interface = <object>other
         return interface.memory_stats(other_device(interface, device_index)).get("reserved_bytes.all.current", 0)
@@ -275,22 +211,13 @@ def memory_reserved(device_index=None, /):
     return reserved_bytes(device_index)
 
 
+@takes_device
 def default_generator(device=None, /):
     """Return the default generator of ``device`` (the current one by default).
-
-    Parameters
-    ----------
-    device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Returns
     -------
     Generator
-
-    Raises
-    ------
-    DeviceIndexError
-        There is no device with this index.
     """
     if other != NULL:
         type, interface = current_type(), <object>other

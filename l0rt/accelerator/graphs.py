@@ -21,10 +21,10 @@ __all__ = ["Graph", "generate_graph_pool_handle", "graph", "graph_pool_handle", 
 def _of_current(name):
     """Return what the current accelerator's interface has under a name."""
     interface = _other()
-    found = getattr(_built_in if interface is None else interface, name, None)
-    if found is None:
+    function = getattr(_built_in if interface is None else interface, name, None)
+    if function is None:
         raise NotImplementedError(f"device type {_current_type()} has no graphs")
-    return found
+    return function
 
 
 def graph(
@@ -42,7 +42,7 @@ def graph(
     pool : tuple of two int or None, optional
         What `graph_pool_handle` or another graph's `pool` returned. None is the pool that the graph was made with.
     stream : Stream or None, optional
-        The stream that is captured. None is a stream of the current device that nobody else has meanwhile.
+        The stream that is captured. None is a stream of the current device that has no other user meanwhile.
     capture_error_mode : str or None, optional
         The mode of this capture. None is the one that the graph was made with.
 
@@ -103,5 +103,5 @@ def is_current_stream_capturing() -> bool:
     interface = _other()
     if interface is None:
         return _built_in.is_current_stream_capturing()
-    tells = getattr(interface.current_stream(None), "is_capturing", None)
-    return bool(tells()) if tells is not None else False
+    is_capturing = getattr(interface.current_stream(None), "is_capturing", None)
+    return bool(is_capturing()) if is_capturing is not None else False

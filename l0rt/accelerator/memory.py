@@ -5,6 +5,8 @@ built-in one."""
 from __future__ import annotations
 
 from l0rt import memory as _built_in
+from l0rt._base.described import documented_as as _documented_as
+from l0rt._base.described import takes_device as _takes_device
 from l0rt.accelerator._api import current_device_index as _current
 from l0rt.accelerator._api import device_or_current as _device_or_current
 from l0rt.accelerator._api import memory_allocated, memory_reserved
@@ -23,12 +25,10 @@ from l0rt.runtime.streams.naming import other_interface_of as _other
 TYPE_CHECKING = False  # type checkers take it for true
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, TypeVar
+    from typing import Any
 
     from l0rt.memory import use_mem_pool as _Block
     from l0rt.runtime.streams.naming import _Device
-
-    _F = TypeVar("_F", bound=Callable[..., object])
 
 __all__ = [
     "MemPool",
@@ -52,19 +52,6 @@ __all__ = [
     "set_per_process_memory_fraction",
     "use_mem_pool",
 ]
-
-
-def _documented_as(original: object, **renamed: str) -> Callable[[_F], _F]:
-    """Return a decorator that gives a function the docstring of what it stands for, with parameters renamed."""
-
-    def document(function: _F) -> _F:
-        text = original.__doc__ or ""
-        for name, new in renamed.items():
-            text = text.replace(f"{name} : ", f"{new} : ")
-        function.__doc__ = text
-        return function
-
-    return document
 
 
 def _owner_of(device):
@@ -121,25 +108,16 @@ def empty_host_cache() -> None:
     _owner_of(None)[0].empty_host_cache()
 
 
+@_takes_device
 def memory_stats(device_index: _Device = None, /) -> dict[str, int]:
     """Return the statistics of the device's allocator as a flat dict with torch's keys, sorted.
 
     Empty while nothing was allocated.
 
-    Parameters
-    ----------
-    device_index : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
-
     Returns
     -------
     dict of str to int
         Bytes and counts. Empty before the first allocation.
-
-    Raises
-    ------
-    DeviceIndexError
-        There is no device with this index.
     """
     owner, device = _owner_of(device_index)
     if owner is _built_in:
@@ -171,27 +149,8 @@ def memory_snapshot() -> list[dict[str, Any]]:
     return _owner_of(None)[0].memory_snapshot()
 
 
+@_documented_as(_built_in.attach_oom_observer)
 def attach_oom_observer(observer: Callable[[int, int, int, int], object]) -> Callable[[], None]:
-    """Register a function that is called before an allocation fails, and return a function that detaches it.
-
-    If ``observer`` returns True, the allocation is tried again.
-
-    Parameters
-    ----------
-    observer : callable
-        It is called as ``observer(device, nbytes, allowed, free)``: the index of the device, the size of the
-        request, the limit and the free memory, in bytes.
-
-    Returns
-    -------
-    callable
-        A function without parameters that detaches the observer.
-
-    Raises
-    ------
-    TypeError
-        It is not a function of four arguments.
-    """
     return _owner_of(None)[0].attach_oom_observer(observer)
 
 
@@ -235,25 +194,8 @@ def get_memory_limit(device: _Device = None) -> int | None:
     return owner.get_memory_limit(device)
 
 
+@_documented_as(_built_in.set_per_process_memory_fraction)
 def set_per_process_memory_fraction(fraction: float, device: _Device = None) -> None:
-    """Set the limit of the memory that the allocator reserves on ``device``, as a part of its memory.
-
-    Parameters
-    ----------
-    fraction : float
-        The part of the device's memory, above 0 and up to 1.
-    device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
-
-    Raises
-    ------
-    ValueError
-        ``fraction`` is not above 0 and up to 1.
-    TypeError
-        It is not a float.
-    DeviceIndexError
-        There is no device with this index.
-    """
     owner, device = _owner_of(device)
     owner.set_per_process_memory_fraction(fraction, device)
 

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from contextlib import contextmanager as _contextmanager
 
+from l0rt._base.described import documented_as as _documented_as
+from l0rt._base.described import takes_device as _takes_device
 from l0rt.accelerator._api import current_device_index as _current
 from l0rt.accelerator._api import default_generator
 from l0rt.accelerator._api import device_count as _device_count
 from l0rt.runtime.current import generator as _built_in
 from l0rt.runtime.streams.naming import other_interface as _chosen
+from l0rt.xpu import random as _xpu_random
 
 TYPE_CHECKING = False  # type checkers take it for true
 if TYPE_CHECKING:
@@ -35,38 +38,16 @@ __all__ = [
 ]
 
 
+@_documented_as(_built_in.manual_seed)
 def manual_seed(seed: int) -> None:
-    """Seed the current device's default generator.
-
-    Parameters
-    ----------
-    seed : int
-        From -2**63 to 2**64 - 1.
-
-    Raises
-    ------
-    ValueError
-        The seed is out of range.
-    """
     if _chosen():
         default_generator(_current()).manual_seed(seed)
     else:
         _built_in.manual_seed(seed)
 
 
+@_documented_as(_built_in.manual_seed_all)
 def manual_seed_all(seed: int) -> None:
-    """Seed the default generator of every device.
-
-    Parameters
-    ----------
-    seed : int
-        From -2**63 to 2**64 - 1.
-
-    Raises
-    ------
-    ValueError
-        The seed is out of range.
-    """
     if other := _chosen():
         for index in range(other.device_count()):
             default_generator(index).manual_seed(seed)
@@ -98,57 +79,35 @@ def seed_all() -> int:
     return fresh
 
 
+@_takes_device
 def initial_seed(device: _Device = None, /) -> int:
     """Return the seed of the default generator of ``device`` (the current one by default).
-
-    Parameters
-    ----------
-    device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Returns
     -------
     int
-
-    Raises
-    ------
-    DeviceIndexError
-        There is no device with this index.
     """
     return default_generator(device).initial_seed()
 
 
+@_takes_device
 def get_rng_state(device: _Device = None, /) -> bytes:
     """Return the state of the default generator of ``device`` (the current one by default).
-
-    Parameters
-    ----------
-    device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Returns
     -------
     bytes
         16 bytes.
-
-    Raises
-    ------
-    DeviceIndexError
-        There is no device with this index.
     """
     return default_generator(device).get_state()
 
 
+@_documented_as(_xpu_random.get_rng_state_all)
 def get_rng_state_all() -> list[bytes]:
-    """Return the states of the default generators of all devices.
-
-    Returns
-    -------
-    list of bytes
-    """
     return [get_rng_state(index) for index in range(_device_count())]
 
 
+@_takes_device
 def set_rng_state(new_state: bytes | bytearray | memoryview, device: _Device = None) -> None:
     """Set the state of the default generator of ``device`` (the current one by default).
 
@@ -156,34 +115,17 @@ def set_rng_state(new_state: bytes | bytearray | memoryview, device: _Device = N
     ----------
     new_state : bytes-like
         16 bytes: the seed and the offset, each little-endian. 8 bytes are a seed, with offset 0.
-    device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Raises
     ------
     RuntimeError
         The size is not 16 or 8 bytes.
-    DeviceIndexError
-        There is no device with this index.
     """
     default_generator(device).set_state(new_state)
 
 
+@_documented_as(_xpu_random.set_rng_state_all)
 def set_rng_state_all(new_states: Iterable[bytes | bytearray | memoryview]) -> None:
-    """Set the states of the default generators of all devices, in the order of `get_rng_state_all`.
-
-    Parameters
-    ----------
-    new_states : sequence of bytes-like
-        One state for each device, in the order of the indexes. Further devices keep theirs.
-
-    Raises
-    ------
-    RuntimeError
-        The size of one is not 16 or 8 bytes; then no state changes.
-    ValueError
-        There are more states than devices.
-    """
     _built_in.set_states(new_states, _device_count(), get_rng_state, set_rng_state)
 
 
@@ -207,8 +149,8 @@ def fork_rng(devices: Iterable[_Device] | None = None, enabled: bool = True) -> 
         return
     if devices is not None and (isinstance(devices, str) or not hasattr(devices, "__iter__")):
         raise TypeError(f"fork_rng() takes a list of devices or None for all, got {devices!r}")
-    chosen = range(_device_count()) if devices is None else list(devices)
-    generators = [default_generator(device) for device in chosen]
+    devices = range(_device_count()) if devices is None else list(devices)
+    generators = [default_generator(device) for device in devices]
     states = [generator.get_state() for generator in generators]
     try:
         yield

@@ -160,11 +160,11 @@ def replay(lab, name, scale, mode):
 
         def notes(figures):
             facts = ask("facts")
-            found = {HELD: Note(facts["held"], "x")}
+            notes = {HELD: Note(facts["held"], "x")}
             if facts["smallest"] is not None:
-                found[SMALLEST] = Note(facts["smallest"], "x")
+                notes[SMALLEST] = Note(facts["smallest"], "x")
             return {
-                **found,
+                **notes,
                 "driver calls": Note(facts["calls"]["first"]),
                 "again": Note(figures["beside"].median, "ns"),
                 "driver calls again": Note(facts["calls"]["again"]),
@@ -198,20 +198,20 @@ def charged(lab, name, scale, mode):
     if not steps.has_costs(lab.properties["is_software"]):
         raise Skip("counts simulated costs: set L0RT_CPU_PROFILE=arc-b580,timing, for example")
     trace = fitting(lab, name, scale)
-    found: list[dict] = []
+    results: list[dict] = []
 
     def loop(n):
-        if not found:  # it repeats
-            found.extend(steps.passes(name, scale, mode))
-        return found[0]["percent"] / 100 * steps.STEP_NS * steps.STEPS[name]
+        if not results:  # it repeats
+            results.extend(steps.passes(name, scale, mode))
+        return results[0]["percent"] / 100 * steps.STEP_NS * steps.STEPS[name]
 
     def notes(figures):
-        again = max(each["percent"] for each in found[1:])
+        again = max(each["percent"] for each in results[1:])
         return {
-            HELD_IN_STEPS: Note(max(each["reserved"] for each in found), "x"),
-            "of a step, first pass": Note(found[0]["percent"], "%"),
+            HELD_IN_STEPS: Note(max(each["reserved"] for each in results), "x"),
+            "of a step, first pass": Note(results[0]["percent"], "%"),
             "of a step, again": Note(again, "%", None if mode else 1.0),
-            "driver calls": Note(found[0]["calls"]),
+            "driver calls": Note(results[0]["calls"]),
         }
 
     yield Work(loop, n=len(trace), rounds=1, notes=notes)
@@ -257,12 +257,12 @@ def memory_stats(lab):
 @contextmanager
 def beside():
     """Another thread is in a pool, and does nothing."""
-    inside, done = threading.Event(), threading.Event()
+    inside, over = threading.Event(), threading.Event()
 
     def idle():
         with l0rt.memory.use_mem_pool(l0rt.memory.MemPool()):
             inside.set()
-            done.wait()
+            over.wait()
 
     other = threading.Thread(target=idle)
     other.start()
@@ -270,18 +270,18 @@ def beside():
     try:
         yield
     finally:
-        done.set()
+        over.set()
         other.join()
 
 
 @contextmanager
 def inside(pools):
     """In the first of so many pools, all of which have memory."""
-    made = [l0rt.memory.MemPool() for _ in range(pools)]
-    for pool in reversed(made):
+    mempools = [l0rt.memory.MemPool() for _ in range(pools)]
+    for pool in reversed(mempools):
         with l0rt.memory.use_mem_pool(pool):
             l0rt.empty(4 * KIB)
-    with l0rt.memory.use_mem_pool(made[0]):
+    with l0rt.memory.use_mem_pool(mempools[0]):
         yield
 
 

@@ -47,21 +47,21 @@ class UnknownRows(Exception):
     """What was asked for names no row; the text says what there is."""
 
 
-def chosen(words):
+def select(words):
     """Return the rows that suites, IDs and patterns of IDs name, the reference rows first.
 
     A row whose budget is a multiple of another's time brings that one along.
     """
-    wanted = set()
+    ids = set()
     for word in words:
-        found = {row.id for row in ROWS.values() if word == row.suite or fnmatchcase(row.id, word)}
-        if not found:
+        matches = {row.id for row in ROWS.values() if word == row.suite or fnmatchcase(row.id, word)}
+        if not matches:
             suites = ", ".join(name for name in SUITES if name != "reference")
             raise UnknownRows(f"no row is called {word!r}: expected {suites}, or IDs such as 'event.*'")
-        wanted |= found
-    wanted |= {row.budget.times[1] for row in ROWS.values() if row.id in wanted and row.budget.times}
+        ids |= matches
+    ids |= {row.budget.times[1] for row in ROWS.values() if row.id in ids and row.budget.times}
     order = list(SUITES)
-    return sorted((row for row in ROWS.values() if row.id in wanted), key=lambda row: order.index(row.suite))
+    return sorted((row for row in ROWS.values() if row.id in ids), key=lambda row: order.index(row.suite))
 
 
 def run(rows, effort, instructions=False, out=None, is_tour=False):
@@ -72,7 +72,7 @@ def run(rows, effort, instructions=False, out=None, is_tour=False):
     """
     lab = Lab()
     results: list[Result] = []
-    found = {
+    record = {
         "format": FORMAT,
         "head": report.head(lab.index),
         "effort": effort.name,
@@ -88,25 +88,25 @@ def run(rows, effort, instructions=False, out=None, is_tour=False):
     try:
         try:
             if out:
-                report.put(out, report.facts(report.head_facts(found["head"])))
+                report.put(out, report.facts(report.head_facts(record["head"])))
             with report.progress(out) as bar:
                 for row in _in_turn(rows, lab, effort, results, bar):
-                    found["rows"][row.id] = plain(results, is_tour)
+                    record["rows"][row.id] = plain(results, is_tour)
                     if out:
-                        (tour.show_row if is_tour else show_row)(out, rows, row, found["rows"])
-                found["summary"] = sums()
+                        (tour.show_row if is_tour else show_row)(out, rows, row, record["rows"])
+                record["summary"] = sums()
                 if effort is not SMOKE:
-                    _repeat(rows, lab, effort, found, bar, out)
+                    _repeat(rows, lab, effort, record, bar, out)
                 if instructions:
-                    _count(rows, found, bar, out)
+                    _count(rows, record, bar, out)
         except KeyboardInterrupt:
-            found["interrupted"] = True
-            found["summary"] = found["summary"] or sums()
-        found["unmeasured"] = [row.id for row in rows if row.id not in found["rows"]]
-        found["scales"] = reference_rows.scales({result.row.id: result.median("own") for result in results})
+            record["interrupted"] = True
+            record["summary"] = record["summary"] or sums()
+        record["unmeasured"] = [row.id for row in rows if row.id not in record["rows"]]
+        record["scales"] = reference_rows.scales({result.row.id: result.median("own") for result in results})
     finally:
         lab.close()
-    return found
+    return record
 
 
 def _in_turn(rows, lab, effort, results, bar):
@@ -120,10 +120,12 @@ def _in_turn(rows, lab, effort, results, bar):
     bar.remove_task(task)
 
 
-def _repeat(rows, lab, effort, found, bar, out):
+def _repeat(rows, lab, effort, record, bar, out):
     """Measure again what exceeded its budget, with what the budgets depend on: a burst of other work has passed."""
-    is_tour, measured = found["tour"], {id: row for id, row in found["rows"].items() if "ns" in row}
-    modes = [mode for mode in replays.MODES if any(_is_missed(found["summary"][name]) for name in _names(mode, found))]
+    is_tour, measured = record["tour"], {id: row for id, row in record["rows"].items() if "ns" in row}
+    modes = [
+        mode for mode in replays.MODES if any(_is_missed(record["summary"][name]) for name in _names(mode, record))
+    ]
     missed = {id for id, row in measured.items() if _is_missed(row) or any(map(_is_missed, row["notes"].values()))}
     missed |= {id for id, row in measured.items() if row["notes"].keys() & {*SHARES} and mode_of(id) in modes}
     if not missed:
@@ -132,16 +134,16 @@ def _repeat(rows, lab, effort, found, bar, out):
         report.put(out)
         report.put_lines(out, [f"measured again, for exceeding a budget: {verdict.counted(len(missed), 'row')}"])
     results: list[Result] = []
-    for row in _in_turn(chosen(missed if is_tour else {"reference", *missed}), lab, effort, results, bar):
+    for row in _in_turn(select(missed if is_tour else {"reference", *missed}), lab, effort, results, bar):
         if row.id in missed:
-            found["rows"][row.id] = settled(found["rows"][row.id], plain(results, is_tour))
+            record["rows"][row.id] = settled(record["rows"][row.id], plain(results, is_tour))
             if out:
-                (tour.show_line if is_tour else show_line)(out, rows, row, found["rows"][row.id])
+                (tour.show_line if is_tour else show_line)(out, rows, row, record["rows"][row.id])
     again = summary(results, lab.memory_kind)
     for mode in modes:
-        for name in _names(mode, found):
+        for name in _names(mode, record):
             if name in again:  # not where each replay failed the second time
-                found["summary"][name] = settled(found["summary"][name], again[name])
+                record["summary"][name] = settled(record["summary"][name], again[name])
 
 
 def _is_missed(figure):
@@ -152,43 +154,43 @@ def settled(first, second):
     """Return a row, or a note, as it was measured again: what met its budget once has met it."""
     if "failed" in second:  # or skipped: there is no second figure
         return second if second["failed"] else first
-    found = {**second, "before": first["value"] if "value" in first else first["ns"]}
+    row = {**second, "before": first["value"] if "value" in first else first["ns"]}
     if "within" in second:
-        found["within"] = second["within"] or first.get("within", True)
+        row["within"] = second["within"] or first.get("within", True)
     if "notes" in second:
         notes = first["notes"]
-        found["notes"] = {
+        row["notes"] = {
             name: settled(notes[name], note) if name in notes else note for name, note in second["notes"].items()
         }
-    return found
+    return row
 
 
-def _count(rows, found, bar, out):
+def _count(rows, record, bar, out):
     """Put instruction counts into a report, or why there are none; those above their budget are counted again."""
-    ids = [row.id for row in rows if row.counts and "ns" in found["rows"][row.id]]
+    ids = [row.id for row in rows if row.counts and "ns" in record["rows"][row.id]]
     if not ids:
-        found["uncounted"] = "no instruction counts: only rows of the allocator have them"
+        record["uncounted"] = "no instruction counts: only rows of the allocator have them"
         return
     task = bar.add_task("", total=len(ids))
 
-    def told(id):
+    def advance(id):
         bar.update(task, description=f"instructions of {id}", advance=1, refresh=True)
 
     if out:
         report.put(out)
         report.put_lines(out, [f"counting the instructions of {len(ids)} rows under valgrind"])
     try:
-        _put_counts(found, counts.counted(ids, told))
-        missed = [id for id in ids if _is_missed(found["rows"][id]["notes"].get("instructions", {}))]
+        _put_counts(record, counts.counted(ids, advance))
+        missed = [id for id in ids if _is_missed(record["rows"][id]["notes"].get("instructions", {}))]
         if missed:
-            _put_counts(found, counts.counted(missed, told))
+            _put_counts(record, counts.counted(missed, advance))
     except counts.Missing as why:
-        found["uncounted"] = str(why)
+        record["uncounted"] = str(why)
 
 
-def _put_counts(found, counted):
+def _put_counts(record, counted):
     for id, count in counted.items():
-        notes = found["rows"][id]["notes"]
+        notes = record["rows"][id]["notes"]
         note = _plain_note(Note(round(count), "", ROWS[id].budget.instructions))
         notes["instructions"] = settled(notes["instructions"], note) if "instructions" in notes else note
 
@@ -196,30 +198,30 @@ def _put_counts(found, counted):
 def plain(results, is_tour=False):
     """Return the last of some results as plain values; the results before it determine its budget.
 
-    In the tour only budgets that are ratios count: nanoseconds of another machine tell a stranger nothing.
+    In the tour only budgets that are ratios count: nanoseconds of another machine mean nothing to a stranger.
     """
     result = results[-1]
     row = result.row
-    found = {"suite": row.suite, "what": row.what, "long": row.long}
+    entry = {"suite": row.suite, "what": row.what, "long": row.long}
     if result.skipped or result.failed:
-        return {**found, "skipped": result.skipped, "failed": result.failed}
+        return {**entry, "skipped": result.skipped, "failed": result.failed}
     own, raw = result.figures["own"], result.median("raw")
-    found.update(ns=own.median, min=own.least, rounds=list(own.rounds))
+    entry.update(ns=own.median, min=own.least, rounds=list(own.rounds))
     for name in ("raw", "beside"):
         if name in result.figures:
             figure = result.figures[name]
-            found[name] = {"ns": figure.median, "min": figure.least, "rounds": list(figure.rounds)}
+            entry[name] = {"ns": figure.median, "min": figure.least, "rounds": list(figure.rounds)}
     if raw:
-        found.update(ratio=own.median / raw, over_raw=own.median - raw)
+        entry.update(ratio=own.median / raw, over_raw=own.median - raw)
     limit = _limit(results, "median", is_tour)
     if limit is not None:
         # Exceeded for certain: the lower quartile is above the budget that upper quartiles make. In the tour, which
         # also runs on machines that are busy, even the quickest round is.
         low = own.least if is_tour else own.quartiles[0]
         within = low <= max(limit, _limit(results, "upper", is_tour))
-        found.update(budget=limit, within=own.median <= limit or within)
-    found["notes"] = {name: _plain_note(note) for name, note in result.notes.items()}
-    return found
+        entry.update(budget=limit, within=own.median <= limit or within)
+    entry["notes"] = {name: _plain_note(note) for name, note in result.notes.items()}
+    return entry
 
 
 def _limit(results, figure, is_tour):
@@ -230,19 +232,19 @@ def _limit(results, figure, is_tour):
 
 
 def _plain_note(note):
-    found = {"value": note.value, "unit": note.unit}
+    entry = {"value": note.value, "unit": note.unit}
     if note.limit is not None:
         within = note.value + note.noise >= note.limit if note.least else note.value - note.noise <= note.limit
-        found.update(limit=note.limit, least=note.least, within=within)
-    return found
+        entry.update(limit=note.limit, least=note.least, within=within)
+    return entry
 
 
 def summary(results, kind):
-    """Return what only several rows tell together, where memory comes in this ``kind`` by default: name -> note.
+    """Return figures that several rows give together, where memory comes in this ``kind`` by default: name -> note.
 
     It has a budget if all traces were replayed.
     """
-    found = {}
+    notes = {}
     for mode in replays.MODES:
         limit = None if (mode or kind) == "torch" else 1.06 if (mode or kind) == "ranges" else 1.12
         for share in SHARES:
@@ -252,17 +254,17 @@ def summary(results, kind):
                 name = _name(share, mode)
                 most = 1.10 if share == HELD_IN_STEPS and limit is not None else limit
                 most = most if len(values) == 2 * len(traces.NAMES) else None
-                found[name] = _plain_note(Note(mean, "x", most))
-    return found
+                notes[name] = _plain_note(Note(mean, "x", most))
+    return notes
 
 
 def _name(share, mode):
     return f"{share}{mode and f', {mode}'}, geometric mean"
 
 
-def _names(mode, found):
+def _names(mode, record):
     """Return the names of what a report's summary says of a mode of replays."""
-    return [name for share in SHARES if (name := _name(share, mode)) in found["summary"]]
+    return [name for share in SHARES if (name := _name(share, mode)) in record["summary"]]
 
 
 def mode_of(id):
@@ -271,33 +273,33 @@ def mode_of(id):
     return word if word in replays.MODES else ""
 
 
-def show_row(out, rows, row, found):
+def show_row(out, rows, row, entries):
     """Print the row that was measured last, below the name of its suite if it is the first of that."""
-    if "ns" not in found[row.id]:
+    if "ns" not in entries[row.id]:
         return
-    if not any(other["suite"] == row.suite and "ns" in other for id, other in found.items() if id != row.id):
+    if not any(other["suite"] == row.suite and "ns" in other for id, other in entries.items() if id != row.id):
         report.put(out)
         report.put(out, report.row_table(out, _widths(rows), row.suite, *COLUMNS, style="bold"))
-    show_line(out, rows, row, found[row.id])
+    show_line(out, rows, row, entries[row.id])
 
 
 def _widths(rows):
     return max(len(row.id) for row in rows), *WIDTHS
 
 
-def show_line(out, rows, row, said):
+def show_line(out, rows, row, entry):
     """Print one row."""
-    if "ns" not in said:
+    if "ns" not in entry:
         return
-    raw = said.get("raw", {}).get("ns")
+    raw = entry.get("raw", {}).get("ns")
     texts = (
         row.id,
-        report.time_text(said["ns"]),
-        report.time_text(said["min"]),
+        report.time_text(entry["ns"]),
+        report.time_text(entry["min"]),
         report.time_text(raw),
-        report.digits(said["ratio"]) if raw else "",
-        _limit_text(said["ns"] <= said["budget"], said, "<=", ">", report.time_text(said["budget"]))
-        if "budget" in said
+        report.digits(entry["ratio"]) if raw else "",
+        _limit_text(entry["ns"] <= entry["budget"], entry, "<=", ">", report.time_text(entry["budget"]))
+        if "budget" in entry
         else "",
     )
     report.put(out, report.row_table(out, _widths(rows), *texts))
@@ -310,32 +312,32 @@ def _limit_text(is_met, figure, met_sign, exceeded_sign, text):
     return Text(f"{sign} {text}", style="bold red" if verdict.is_exceeded(figure) else "")
 
 
-def show_rest(out, found):
+def show_rest(out, record):
     """Print what follows the rows: further figures, what could not be measured, and the verdict."""
-    notes = _notes(found)
+    notes = _notes(record)
     if notes.row_count:
         report.put(out)
         report.put(out, notes)
-    if "uncounted" in found:
+    if "uncounted" in record:
         report.put(out)
-        report.put_lines(out, [found["uncounted"]])
-    report.put_missing(out, found)
+        report.put_lines(out, [record["uncounted"]])
+    report.put_missing(out, record)
     report.put(out)
-    report.put_lines(out, [f"{found['effort']}: medians of at most {_round_count(found)} rounds", *LEGEND])
+    report.put_lines(out, [f"{record['effort']}: medians of at most {_round_count(record)} rounds", *LEGEND])
     report.put(out)
-    report.put_lines(out, verdict.sentences(found))
+    report.put_lines(out, verdict.sentences(record))
 
 
-def _round_count(found):
-    return max((len(row["rounds"]) for row in found["rows"].values() if "ns" in row), default=0)
+def _round_count(record):
+    return max((len(row["rounds"]) for row in record["rows"].values() if "ns" in row), default=0)
 
 
-def _notes(found):
-    made = report.table("further figures", "value", "budget")
-    for id, row in [*found["rows"].items(), ("all traces", {"notes": found["summary"]})]:
+def _notes(record):
+    table = report.table("further figures", "value", "budget")
+    for id, row in [*record["rows"].items(), ("all traces", {"notes": record["summary"]})]:
         for name, note in row.get("notes", {}).items():
-            made.add_row(f"{id} {name}", report.note_text(note), _note_limit(note))
-    return made
+            table.add_row(f"{id} {name}", report.note_text(note), _note_limit(note))
+    return table
 
 
 def _note_limit(note):

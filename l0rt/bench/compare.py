@@ -24,22 +24,22 @@ class BadReport(Exception):
 def load(path):
     """Return the report in a file; BadReport says why it is not one. Everything in it is checked."""
     try:
-        found = json.loads(_content(path))
+        record = json.loads(_content(path))
     except OSError as e:
         raise BadReport(f"{path!r}: {e.strerror or e}") from None
     except (ValueError, RecursionError):
         raise BadReport(f"{path!r} is not JSON") from None
-    _check(found, path)
+    _check(record, path)
     try:
-        if found["format"] != FORMAT:
+        if record["format"] != FORMAT:
             raise BadReport(f"{path!r} is not a report that this version can read")
-        title("", found)
-        for value, text, low, high in figures_of(found).values():
+        title("", record)
+        for value, text, low, high in figures_of(record).values():
             if not (0 <= low <= high and value >= 0 and text):
                 raise ValueError
     except (KeyError, TypeError, AttributeError, ValueError, IndexError):
         raise BadReport(f"{path!r} is not a report of `l0rt bench --json`") from None
-    return found
+    return record
 
 
 def _content(path):
@@ -70,29 +70,29 @@ def _check(value, path):
         raise BadReport(f"{path!r} is not a report: it has numbers beyond {LARGEST_NUMBER:.0e}")
 
 
-def figures_of(found):
+def figures_of(record):
     """Return name -> (value, text, low, high) for every figure: the rows by ID, their notes after it.
 
     ``low`` and ``high`` are the quartiles of a row's rounds; a note is one value.
     """
     figures = {}
-    for id, row in found["rows"].items():
+    for id, row in record["rows"].items():
         if "ns" in row:
             figures[id] = (row["ns"], report.time_text(row["ns"]), *quartiles(row["rounds"]))
-    for id, row in found["rows"].items():
+    for id, row in record["rows"].items():
         for name, note in row.get("notes", {}).items():
             value = note["value"]
             figures[f"{id} {name}"] = (value, report.note_text(note), value, value)
     return figures
 
 
-def title(name, found):
+def title(name, record):
     """Return the lines that say which report this is."""
-    head = found["head"]
+    head = record["head"]
     note = f" *** {head['caveat']} ***" if head["caveat"] else ""
-    cut = ", interrupted" if found.get("interrupted") else ""
+    cut = ", interrupted" if record.get("interrupted") else ""
     return [
-        f"{name}: l0rt {head['l0rt']}, {head['date']}, {found['effort']}{cut}",
+        f"{name}: l0rt {head['l0rt']}, {head['date']}, {record['effort']}{cut}",
         f"   {head['device']['name']}, driver {head['driver']['version']}{note}",
         f"   {head['machine']['cpu']}, {head['machine']['cores']} cores",
     ]
@@ -114,25 +114,25 @@ def compare(a, b, out):
     """Print two reports' figures next to each other, say which differ by more than noise, and what only one has."""
     report.put_lines(out, [*title("A", a), *title("B", b)])
     ours, theirs = figures_of(a), figures_of(b)
-    made, changes = report.table("", "A", "B", "B/A", "B is"), {}
+    table, changes = report.table("", "A", "B", "B/A", "B is"), {}
     for name in ours:
         if name in theirs:
             (value, text, *_), (other, other_text, *_) = ours[name], theirs[name]
             timed = name in a["rows"]
-            changes[name] = said = change(ours[name], theirs[name], timed)
-            shown = {FASTER: "faster", SLOWER: "slower"}[said] if said and timed else said
-            style = {FASTER: "green", SLOWER: "red"}.get(said, "") if timed else ""
+            changes[name] = word = change(ours[name], theirs[name], timed)
+            label = {FASTER: "faster", SLOWER: "slower"}[word] if word and timed else word
+            style = {FASTER: "green", SLOWER: "red"}.get(word, "") if timed else ""
             ratio = report.digits(other / value) if value else ""
-            made.add_row(name, text, other_text, ratio, Text(shown, style=style))
+            table.add_row(name, text, other_text, ratio, Text(label, style=style))
     report.put(out)
-    report.put(out, made)
+    report.put(out, table)
     for name, only in (("A", ours.keys() - theirs.keys()), ("B", theirs.keys() - ours.keys())):
         if only:
             report.put(out)
             lines = [f"  {id}" for id in sorted(only)] if len(only) <= MOST_LISTED else [f"  {len(only)} figures"]
             report.put_lines(out, [f"only in {name}", *lines])
     report.put(out)
-    report.put_lines(out, sentences(a, b, {name: said for name, said in changes.items() if name in a["rows"]}))
+    report.put_lines(out, sentences(a, b, {name: word for name, word in changes.items() if name in a["rows"]}))
 
 
 def sentences(a, b, changes):
@@ -140,13 +140,13 @@ def sentences(a, b, changes):
     slower, faster = list(changes.values()).count(SLOWER), list(changes.values()).count(FASTER)
     if not changes:
         return ["The reports have no row in common."]
-    said = [
+    lines = [
         f"Of {len(changes)} times {slower} are slower in B and {faster} faster by more than their noise: the middle "
         "halves of the rounds do not meet, and the medians are more than 2 % apart."
     ]
     places = [(r["head"]["device"]["name"], r["head"]["machine"], r["effort"]) for r in (a, b)]
     if places[0] != places[1]:
-        said.append("They are of different devices, machines or efforts: a difference need not come from l0rt.")
+        lines.append("They are of different devices, machines or efforts: a difference need not come from l0rt.")
     if slower or faster:
-        said.append("Measure both again, in turns, before you believe a difference: machines change their pace.")
-    return said
+        lines.append("Measure both again, in turns, before you believe a difference: machines change their pace.")
+    return lines

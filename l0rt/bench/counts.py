@@ -22,8 +22,8 @@ class Missing(Exception):
     """Instructions cannot be counted here; the text says why."""
 
 
-def counted(ids, told=lambda id: None):
-    """Return id -> instructions an operation, for those of the rows that could be measured; ``told`` is called with
+def counted(ids, progress=lambda id: None):
+    """Return id -> instructions an operation, for those of the rows that could be measured; ``progress`` is called with
     each of them."""
     if shutil.which("valgrind") is None:
         raise Missing(MISSING)
@@ -51,14 +51,14 @@ def counted(ids, told=lambda id: None):
         ):
             assert child.stdout is not None
             for line in child.stdout:
-                told(line.strip())
+                progress(line.strip())
             status = child.wait()
             errors.seek(0)
             complaint = errors.read().strip().rpartition("\n")[2]
         totals = totals_in(Path(folder))
     if status != 0 or not totals:
-        said = complaint or f"exit status {status}"
-        raise Missing(f"no instruction counts: valgrind's process ended: {said}")
+        reason = complaint or f"exit status {status}"
+        raise Missing(f"no instruction counts: valgrind's process ended: {reason}")
     return {
         id: (totals[id, MANY] - totals[id, FEW]) / (MANY - FEW)
         for id in ids
@@ -68,14 +68,14 @@ def counted(ids, told=lambda id: None):
 
 def totals_in(folder):
     """Return (id, operations) -> instructions from callgrind's files."""
-    found = {}
+    totals = {}
     for path in folder.glob("out.*"):
         text = path.read_text(errors="replace")
         name = re.search(r"^desc: Trigger: Client Request: (\S+)@(\d+)$", text, re.MULTILINE)
         total = re.search(r"^(?:totals|summary): (\d+)", text, re.MULTILINE)
         if name and total:
-            found[name[1], int(name[2])] = int(total[1])
-    return found
+            totals[name[1], int(name[2])] = int(total[1])
+    return totals
 
 
 def serve():

@@ -90,10 +90,10 @@ def table_malloc_free(size_t nbytes, uint64_t n):
 def lend_and_take(what, uint64_t n):
     """DLPack's exchange API: lend a Buffer, and take it as another, which is dropped."""
     cdef uint64_t _i, start = now_ns()
-    cdef PyObject* made
+    cdef PyObject* buffer
     cdef void* managed
     for _i in range(n):
         exchange.lend(<PyObject*>what, &managed)
-        exchange.take(managed, &made)
-        Py_DECREF(<object>made)
+        exchange.take(managed, &buffer)
+        Py_DECREF(<object>buffer)
     return now_ns() - start

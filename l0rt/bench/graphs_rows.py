@@ -159,10 +159,10 @@ def capture(lab):
     """What a capture adds to each launch, and how much host memory a node takes beside the lists of the driver."""
     with Launches(lab) as work:
         for _ in range(2):  # the first takes what only a first one takes
-            held = host_bytes()
+            nbytes = host_bytes()
             graph = work.capture(keep_graph=True)
-            held = None if held is None else host_bytes() - held
-            beyond = None if held is None else held + bytes_beyond_lists(lab, work, graph)
+            nbytes = None if nbytes is None else host_bytes() - nbytes
+            beyond = None if nbytes is None else nbytes + bytes_beyond_lists(lab, work, graph)
             graph.reset()
 
         def loop(n):
@@ -176,11 +176,11 @@ def capture(lab):
 
         def notes(figures):
             adds = max(0.0, figures["own"].median - figures["beside"].median) / NODES
-            found = {"adds to each launch": Note(adds, "ns", 1000)}
-            if held is not None:
-                found["host memory a node"] = Note(max(0, held) / NODES, "bytes", MOST_BYTES)
-                found["beyond the driver's lists"] = Note(max(0, beyond or 0) / NODES, "bytes", MOST_BYTES)
-            return found
+            notes = {"adds to each launch": Note(adds, "ns", 1000)}
+            if nbytes is not None:
+                notes["host memory a node"] = Note(max(0, nbytes) / NODES, "bytes", MOST_BYTES)
+                notes["beyond the driver's lists"] = Note(max(0, beyond or 0) / NODES, "bytes", MOST_BYTES)
+            return notes
 
         yield Work(loop, beside=work.from_python(), rest=work.stream.synchronize, most=1, notes=notes)
 
@@ -193,18 +193,18 @@ def bytes_beyond_lists(lab, work, graph):
     for _ in range(3):  # the first builds the driver's own graph, the second takes lists, the third drops the former
         changed(graph)
         work.stream.synchronize()
-    built = host_bytes() - before
+    growth = host_bytes() - before
     with Gated(lab, work.stream) as gated:
         gated.shut()
         changed(graph)
         before = host_bytes()
         changed(graph)
         another = host_bytes() - before
-    return built - another
+    return growth - another
 
 
 def host_bytes():
-    """Return how much memory malloc has handed out, None where the C library does not tell."""
+    """Return how much memory malloc has handed out, None where the C library does not report it."""
 
     class Told(ctypes.Structure):
         _fields_ = [  # of its struct mallinfo2
@@ -216,5 +216,5 @@ def host_bytes():
     if ask is None:
         return None
     ask.restype = Told
-    told = ask()
-    return told.uordblks + told.hblkhd
+    info = ask()
+    return info.uordblks + info.hblkhd

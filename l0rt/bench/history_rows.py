@@ -46,7 +46,7 @@ def snapshot(lab):
     if lab.memory // 4 < BLOCKS * KIB:
         raise Skip("needs 400 MiB of device memory")
     with recorded("state"):
-        kept = [l0rt.empty(512) for _ in range(BLOCKS)]
+        buffers = [l0rt.empty(512) for _ in range(BLOCKS)]
         yield Work(python("snapshot()", snapshot=memory.snapshot), n=1, rounds=5)
-        kept.clear()
+        buffers.clear()
     acc.empty_cache()

@@ -53,7 +53,7 @@ def launches(lab, language):
 def pyopencl_launches():
     """Return a loop of pyopencl's launches of the same kernel, and what waits for them; without a device no loop."""
     try:
-        import pyopencl as cl  # here, not above: who has no use for it need not install it
+        import pyopencl as cl  # here, not above: programs without a use for it need not install it
 
         queue = cl.CommandQueue(cl.Context(cl.get_platforms()[0].get_devices()[:1]))
         kernel = cl.Program(queue.context, (files("l0rt.bench") / "saxpy.cl").read_text()).build().saxpy
@@ -89,10 +89,10 @@ def specialized(lab):
     with Gated(lab, acc.Stream()) as gated, l0rt.specialize(code, [(lambda y, x, a, n: n == 1, {})]) as module:
         x, y = l0rt.empty(4).fill(0), l0rt.empty(4).fill(0)
         kernel = module["saxpy"]
-        chosen = kernel.select(y, x, 0.0, 1)
+        variant = kernel.select(y, x, 0.0, 1)
         yield Work(
             gated.around(python("kernel[1, 1](y, x, 0.0, 1)", kernel=kernel, y=y, x=x)),
-            gated.around(python("kernel[1, 1](y, x, 0.0, 1)", kernel=chosen, y=y, x=x)),
+            gated.around(python("kernel[1, 1](y, x, 0.0, 1)", kernel=variant, y=y, x=x)),
             most=AT_ONCE,
         )
 

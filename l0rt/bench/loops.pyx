@@ -441,7 +441,7 @@ def raw_query(CommandList list, EventPool pool, uint64_t n):
 
 def raw_query_pending(CommandList list, EventPool pool, size_t dst, size_t nbytes, int fills, uint64_t n):
     """zeEventQueryStatus while ``fills`` long fills stand before the event; scaled to ``n`` if they end before."""
-    cdef uint64_t start, spent, done = 0
+    cdef uint64_t start, spent, count = 0
     cdef unsigned char zero = 0
     cdef int _i
     with nogil:
@@ -449,13 +449,13 @@ def raw_query_pending(CommandList list, EventPool pool, size_t dst, size_t nbyte
             CHECK(ze.zeCommandListAppendMemoryFill(list._h, <void*>dst, &zero, 1, nbytes, NULL, 0, NULL))
         CHECK(ze.zeCommandListAppendSignalEvent(list._h, pool.events[0]))
         start = now_ns()
-        while done < n and not CHECK_READY(ze.zeEventQueryStatus(pool.events[0])):
-            done += 1
+        while count < n and not CHECK_READY(ze.zeEventQueryStatus(pool.events[0])):
+            count += 1
         spent = now_ns() - start
         CHECK(ze.zeEventHostSynchronize(pool.events[0], UINT64_MAX))
         _raw_drain(list, pool)
         _raw_reset(pool, 1)
-    return spent * n / <double>(done + 1)
+    return spent * n / <double>(count + 1)
 
 
 def raw_event_synchronize(CommandList list, EventPool pool, uint64_t n):

@@ -29,14 +29,14 @@ def check(path):
         raise CannotPlot(MISSING)
 
 
-def draw(found, path):
+def draw(record, path):
     """Draw a report into a file, .png or .svg."""
     # Here, not above: matplotlib is optional, and loading it takes longer than everything else of `l0rt`.
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
-    suites = _suites(found)
+    suites = _suites(record)
     if not suites:
         raise CannotPlot("nothing was measured that could be drawn")
     height = HEAD_INCHES + FOOT_INCHES + sum(map(_panel_inches, suites.values()))
@@ -60,13 +60,13 @@ def draw(found, path):
     ]
     inch = 1 / height
     left, top = 0.03, 1 - 0.1 * inch
-    head = found["head"]
+    head = record["head"]
     device = head["device"]["name"] + (f" ({head['caveat']})" if head["caveat"] else "")
     figure.text(left, top, "Time of one operation", va="top", fontsize=13, weight="bold")
     figure.text(
         left,
         top - 0.28 * inch,
-        f"{device}, {head['machine']['cpu']}, l0rt {head['l0rt']}, {head['date'][:10]}, {found['effort']}",
+        f"{device}, {head['machine']['cpu']}, l0rt {head['l0rt']}, {head['date'][:10]}, {record['effort']}",
         va="top",
         fontsize=8.5,
         color="#555555",
@@ -84,10 +84,10 @@ def draw(found, path):
     figure.savefig(path, dpi=PIXELS_PER_INCH)
 
 
-def _suites(found):
+def _suites(record):
     """Return suite -> rows, of those that were measured."""
     suites: dict[str, list] = {}
-    for id, row in found["rows"].items():
+    for id, row in record["rows"].items():
         if row.get("ns"):
             suites.setdefault(row["suite"], []).append((id, row))
     return suites

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The reference rows: what the machine itself costs. They tell how to read the others, and scale their budgets."""
+"""The reference rows: what the machine itself costs. Other rows' budgets scale with them."""
 
 import subprocess
 

@@ -131,10 +131,10 @@ def elsewhere(name, scale, mode=""):
 
 def environment(changes):
     """Return this process's environment with the driver that it uses and with ``changes``."""
-    found = {**os.environ, "L0RT_DRIVER": config.get("driver"), **changes}
+    variables = {**os.environ, "L0RT_DRIVER": config.get("driver"), **changes}
     if "L0RT_DISABLE" in changes and os.environ.get("L0RT_DISABLE"):
-        found["L0RT_DISABLE"] = f"{os.environ['L0RT_DISABLE']},{changes['L0RT_DISABLE']}"
-    return found
+        variables["L0RT_DISABLE"] = f"{os.environ['L0RT_DISABLE']},{changes['L0RT_DISABLE']}"
+    return variables
 
 
 def program(module):

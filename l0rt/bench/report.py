@@ -38,25 +38,25 @@ def progress(out):
 
     Its owner refreshes it: a thread that does so in between would be measured too.
     """
-    shown = out if out is not None and out.is_terminal else Console(stderr=True)
+    console = out if out is not None and out.is_terminal else Console(stderr=True)
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
         TimeRemainingColumn(),
-        console=shown,
+        console=console,
         transient=True,
         auto_refresh=False,
-        disable=not shown.is_terminal,
+        disable=not console.is_terminal,
     )
 
 
 @contextmanager
 def lines_of_progress(count):
-    """Give a function that tells progress: a line that changes on a terminal's stderr, lines of their own elsewhere."""
-    shown = Console(stderr=True, highlight=False, markup=False, emoji=False)
-    if shown.is_terminal:
-        with shown.status(f"{count} questions") as status:
+    """Give a function that reports progress: a changing line on a terminal's stderr, lines of their own elsewhere."""
+    console = Console(stderr=True, highlight=False, markup=False, emoji=False)
+    if console.is_terminal:
+        with console.status(f"{count} questions") as status:
             yield status.update
     else:
         yield lambda text: print(text, file=sys.stderr, flush=True)
@@ -157,9 +157,9 @@ def put_lines(out, lines):
         put(out, Text(line, overflow="fold"))
 
 
-def put_missing(out, found):
+def put_missing(out, record):
     """Print which rows of a bench's report have no figure, and why."""
-    missing = [f"{id}: {row.get('failed') or row['skipped']}" for id, row in found["rows"].items() if "ns" not in row]
+    missing = [f"{id}: {row.get('failed') or row['skipped']}" for id, row in record["rows"].items() if "ns" not in row]
     if missing:
         put(out)
         put_lines(out, ["not measured", *missing])
@@ -167,30 +167,30 @@ def put_missing(out, found):
 
 def facts(pairs):
     """Return a table of (label, text) without a head; a long text goes on below its beginning."""
-    made = Table.grid(padding=(0, 1, 0, 0))
-    made.add_column(no_wrap=True)
-    made.add_column(overflow="fold")
+    grid = Table.grid(padding=(0, 1, 0, 0))
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
     for label, text in pairs:
-        made.add_row(Text(label), Text(text))
-    return made
+        grid.add_row(Text(label), Text(text))
+    return grid
 
 
 def table(*columns):
     """Return a table without lines; the first column is text, folded if need be, the others are figures."""
-    made = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
+    grid = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
     for place, name in enumerate(columns):
-        made.add_column(name, justify="right" if place else "left", no_wrap=place > 0, overflow="fold")
-    return made
+        grid.add_column(name, justify="right" if place else "left", no_wrap=place > 0, overflow="fold")
+    return grid
 
 
 def row_table(out, widths, *texts, style=""):
     """Return one row of a table that is printed row by row: the first text is folded to what ``out`` leaves of it."""
     first = max(12, min(widths[0], out.width - sum(widths[1:]) - len(widths) + 1))
-    made = Table.grid(padding=(0, 1, 0, 0))
+    grid = Table.grid(padding=(0, 1, 0, 0))
     for place, width in enumerate((first, *widths[1:])):
-        made.add_column(width=width, justify="right" if place else "left", no_wrap=place > 0, overflow="fold")
-    made.add_row(*(text if isinstance(text, Text) else Text(text, style=style) for text in texts))
-    return made
+        grid.add_column(width=width, justify="right" if place else "left", no_wrap=place > 0, overflow="fold")
+    grid.add_row(*(text if isinstance(text, Text) else Text(text, style=style) for text in texts))
+    return grid
 
 
 def note_text(note):

@@ -140,13 +140,13 @@ def run(work, loop, n, limit=float("inf")):
 
     Between portions it may stop early: once ``limit`` nanoseconds are spent.
     """
-    spent, done = 0, 0
-    while done < n and spent < limit:
-        portion = min(n - done, work.most or n)
+    spent, count = 0, 0
+    while count < n and spent < limit:
+        portion = min(n - count, work.most or n)
         spent += loop(portion)
         work.rest()
-        done += portion
-    return spent / done
+        count += portion
+    return spent / count
 
 
 def operations(work, loop, round_ns):
@@ -202,8 +202,8 @@ def figures(work, effort):
     count = dict(most)
     rounds: dict[str, list[float]] = {name: [] for name in loops}
     began = time.perf_counter_ns()
-    for done in range(min(effort.rounds, work.rounds)):
-        if done >= FEWEST and time.perf_counter_ns() - began > effort.row_ns:
+    for round in range(min(effort.rounds, work.rounds)):
+        if round >= FEWEST and time.perf_counter_ns() - began > effort.row_ns:
             break
         for name, loop in loops.items():
             each = run(work, loop, count[name], 4 * effort.round_ns)
@@ -211,7 +211,7 @@ def figures(work, effort):
             if not work.n:  # what has become slower since the warm-up, and stays so, is done less often
                 each = min(rounds[name][-3:])
                 count[name] = max(1, min(most[name], int(2 * effort.round_ns / max(each, 1e-3))))
-    return {name: Figure.of(found) for name, found in rounds.items()}
+    return {name: Figure.of(values) for name, values in rounds.items()}
 
 
 @dataclass(frozen=True)
@@ -239,8 +239,8 @@ def measure(row, lab, effort):
         return Result(row, skipped="not with --smoke")
     try:
         with row.open(lab) as work:
-            found = figures(work, effort)
-            return Result(row, found, work.notes(found))
+            timings = figures(work, effort)
+            return Result(row, timings, work.notes(timings))
     except Skip as why:
         return Result(row, skipped=str(why))
     except Exception as e:  # whatever one row of one driver can raise: the others are still worth having

@@ -31,23 +31,23 @@ def passes(name, scale, mode):
     """Replay a trace a few times in a process of its own; return for each pass the part of a step that calls took, in
     percent, the most that was reserved over the trace's peak, and the calls."""
     latency = ",".join(filter(None, (os.environ.get("L0RT_CPU_LATENCY"), "virtual")))
-    done = subprocess.run(
+    process = subprocess.run(
         [known_interpreter(), "-c", program("steps"), name, str(scale)],
         capture_output=True,
         text=True,
         env=environment({**MODES[mode], "L0RT_CPU_LATENCY": latency}),
         start_new_session=True,
     )
-    if done.returncode != 0:
-        raise RuntimeError(f"the replaying process ended: {done.stderr.strip()[-300:]}")
-    return json.loads(done.stdout)
+    if process.returncode != 0:
+        raise RuntimeError(f"the replaying process ended: {process.stderr.strip()[-300:]}")
+    return json.loads(process.stdout)
 
 
 def replay(trace, steps, charged):
-    """Replay a trace on the virtual clock, in so many steps; ``charged`` tells what the driver's calls took."""
+    """Replay a trace on the virtual clock, in so many steps; ``charged`` is the time that the driver's calls took."""
     blocks = loops.Blocks(trace.slot_count)
     cuts = [len(trace) * i // steps for i in range(steps + 1)]
-    found: list[dict] = []
+    results: list[dict] = []
     for _ in range(PASSES):
         acc.reset_peak_memory_stats()
         before, calls = charged(None), driver_calls()
@@ -55,7 +55,7 @@ def replay(trace, steps, charged):
             part = slice(first, last)
             blocks.replay(trace.ops[part], trace.slots[part], trace.sizes[part], last - first)
             operations.virtual_step(STEP_NS)
-        found.append(
+        results.append(
             {
                 "percent": (charged(None) - before) / (steps * STEP_NS) * 100,
                 "reserved": acc.max_memory_reserved() / trace.peak,
@@ -63,7 +63,7 @@ def replay(trace, steps, charged):
             }
         )
         blocks.free()
-    return found
+    return results
 
 
 def charges():

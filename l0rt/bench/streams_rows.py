@@ -99,12 +99,12 @@ def query_pending(lab):
         for _ in range(FILLS):
             target.fill(0, stream=stream)
         event.record(stream)
-        spent = done = 0
-        while done < n and not event.query():  # in portions: once complete, a query costs less
+        spent = count = 0
+        while count < n and not event.query():  # in portions: once complete, a query costs less
             spent += query(20)
-            done += 20
+            count += 20
         stream.synchronize()
-        return spent * n / done if done else 0
+        return spent * n / count if count else 0
 
     yield Work(
         loop,
@@ -146,10 +146,10 @@ def record_query_wait(lab):
 def events_alive(lab, count):
     """What an event costs while many others are kept, each with its native event."""
     stream, event = acc.Stream(), l0rt.Event()
-    kept = [stream.record_event() for _ in range(count)]
+    events = [stream.record_event() for _ in range(count)]
     stream.synchronize()
     yield Work(python("e.record(s)", e=event, s=stream), most=AT_ONCE, rest=stream.synchronize)
-    del kept
+    del events
 
 
 for count in (100, 100_000):

@@ -44,22 +44,22 @@ CALLS = ("event.record.python", "copy.append.c", "copy.append.python", "launch.a
 STEADY = 0.03  # half of the rounds of a row lie within so much of their median: little else ran
 
 
-def show_row(out, rows, row, found):
+def show_row(out, rows, row, entries):
     """Print the row that was measured last, below the name of its suite if it is the first of that."""
-    if "ns" not in found[row.id]:
+    if "ns" not in entries[row.id]:
         return
-    if not any(other["suite"] == row.suite and "ns" in other for id, other in found.items() if id != row.id):
+    if not any(other["suite"] == row.suite and "ns" in other for id, other in entries.items() if id != row.id):
         report.put(out)
         report.put(out, _line(rows, row.suite, "l0rt", "driver", "ratio", style="bold"))
-    show_line(out, rows, row, found[row.id])
+    show_line(out, rows, row, entries[row.id])
 
 
-def show_line(out, rows, row, said):
+def show_line(out, rows, row, entry):
     """Print one row."""
-    if "ns" not in said:
+    if "ns" not in entry:
         return
-    raw, ratio = said.get("raw", {}).get("ns"), said.get("ratio")
-    texts = report.time_text(said["ns"]), report.time_text(raw), _ratio_text(ratio) if ratio else ""
+    raw, ratio = entry.get("raw", {}).get("ns"), entry.get("ratio")
+    texts = report.time_text(entry["ns"]), report.time_text(raw), _ratio_text(ratio) if ratio else ""
     report.put(out, _line(rows, row.id, *texts, what=ROWS[row.id], good=ratio and ratio <= 1))
 
 
@@ -77,43 +77,43 @@ def _line(rows, name, ns, raw, ratio, what="", style="", good=False):
     )
 
 
-def show_rest(out, found):
+def show_rest(out, record):
     """Print what follows the rows: what could not be measured, and the verdict."""
-    report.put_missing(out, found)
-    costs = _costs(found)
+    report.put_missing(out, record)
+    costs = _costs(record)
     if costs:
         report.put(out)
         report.put(out, Text("One operation of l0rt beside the raw driver's: + is more time, − is less", "bold"))
-        made = report.table("", "from C", "", "from Python", "")
+        table = report.table("", "from C", "", "from Python", "")
         for what, cells in costs.items():
-            made.add_row(what, *cells)
-        report.put(out, made)
-    _show_counts(out, found)
+            table.add_row(what, *cells)
+        report.put(out, table)
+    _show_counts(out, record)
     report.put(out)
-    report.put(out, report.facts(sentences(found)))
+    report.put(out, report.facts(sentences(record)))
 
 
-def _show_counts(out, found):
+def _show_counts(out, record):
     """Print the instructions of rows, if they were asked for."""
-    counted = {id: row.get("notes", {}).get("instructions") for id, row in found["rows"].items()}
+    counted = {id: row.get("notes", {}).get("instructions") for id, row in record["rows"].items()}
     if any(counted.values()):
-        made = report.table("", "instructions", "at most")
+        table = report.table("", "instructions", "at most")
         for id, note in filter(all, counted.items()):
-            made.add_row(id, report.note_text(note), f"{note['limit']}" if "limit" in note else "")
+            table.add_row(id, report.note_text(note), f"{note['limit']}" if "limit" in note else "")
         report.put(out)
-        report.put(out, made)
-    if "uncounted" in found:
+        report.put(out, table)
+    if "uncounted" in record:
         report.put(out)
-        report.put_lines(out, [found["uncounted"]])
+        report.put_lines(out, [record["uncounted"]])
 
 
-def _costs(found):
+def _costs(record):
     """Return what -> four cells: nanoseconds over the raw driver's and the ratio to it, from C and from Python."""
     costs = {}
     for what, ids in COSTS.items():
         cells = {"c": ("", ""), "python": ("", "")}
         for id in ids:
-            row = found["rows"].get(id, {})
+            row = record["rows"].get(id, {})
             if "ratio" in row:
                 over = row["over_raw"]
                 text = f"{'+' if over >= 0 else '−'}{report.time_text(abs(over))}"
@@ -123,14 +123,14 @@ def _costs(found):
     return costs
 
 
-def sentences(found):
+def sentences(record):
     """Return (label, text): the verdict in words, how far to trust it, and what to do next."""
-    pairs = [("In short", _short(found)), ("Trust", _trust(found)), ("Budgets", _budgets(found))]
-    return [(label, text) for label, text in pairs if text] + _next(found)
+    pairs = [("In short", _short(record)), ("Trust", _trust(record)), ("Budgets", _budgets(record))]
+    return [(label, text) for label, text in pairs if text] + _next(record)
 
 
-def _short(found):
-    rows = found["rows"]
+def _short(record):
+    rows = record["rows"]
 
     def ratio(id):
         return rows.get(id, {}).get("ratio")
@@ -148,33 +148,33 @@ def _short(found):
     return " ".join(parts)
 
 
-def _trust(found):
-    noise = verdict.noise(found)
+def _trust(record):
+    noise = verdict.noise(record)
     pace = "Steady" if noise <= STEADY else "Fair" if noise <= verdict.NOISY else "Rough, on a machine that was busy"
     text = (
         f"{pace}: half of the rounds lie within {100 * noise:.0f} % of their median. l0rt and the driver took turns, "
         "so ratios are surer than nanoseconds."
     )
-    if found["head"]["device"]["is_software"]:
+    if record["head"]["device"]["is_software"]:
         text += " The CPU driver is no GPU: what l0rt adds is much the same above any driver, a driver's time is not."
-    elif found["head"]["caveat"]:
+    elif record["head"]["caveat"]:
         text += " This driver executes nothing: copies and launches are the calls alone."
     return text
 
 
-def _budgets(found):
-    count, exceeded = len(verdict.limits(found)), verdict.exceeded(found)
+def _budgets(record):
+    count, exceeded = len(verdict.limits(record)), verdict.exceeded(record)
     if exceeded:
         return f"{len(exceeded)} of {count} exceeded, measured twice: {verdict.named(exceeded)}."
-    if not count or found["interrupted"]:
+    if not count or record["interrupted"]:
         return ""
     return f"{count} of {count} met. Only ratios within this run are judged, and counts of instructions."
 
 
-def _next(found):
-    failed = verdict.failed(found)
-    if found["interrupted"]:
-        return [("Next", f"l0rt bench: this one was {verdict.interruption(found)}")]
+def _next(record):
+    failed = verdict.failed(record)
+    if record["interrupted"]:
+        return [("Next", f"l0rt bench: this one was {verdict.interruption(record)}")]
     lines = [
         ("l0rt doctor", f"why {verdict.counted(len(failed), 'row')} failed" if failed else "which devices are there"),
         ("l0rt bench --full", "every row, with budgets: three minutes"),

@@ -5,4 +5,4 @@ from l0rt._base.libraries import share
 
 share(__path__, __name__)
 
-from l0rt.buffers import empty, interchange  # noqa: E402, F401 - what Buffer needs of them: whoever loads a part
+from l0rt.buffers import empty, interchange  # noqa: E402, F401 - what Buffer needs of them: an import of a part

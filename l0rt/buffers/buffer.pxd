@@ -52,9 +52,9 @@ cdef inline void Buffer_count_export(Buffer self, int more) noexcept:
 cdef int Buffer_check_free(Buffer self) except -1
 
 # Make a new object a slice from this byte on. The caller makes sure that `base` lives as long.
-cdef inline void Buffer_slice(Buffer made, Buffer whole, size_t start) noexcept:
-    made.pointer = <char*>whole.pointer + start if made.nbytes != 0 else NULL
-    made.base = whole.base if whole.base != NULL else <PyObject*>whole
+cdef inline void Buffer_slice(Buffer part, Buffer source, size_t start) noexcept:
+    part.pointer = <char*>source.pointer + start if part.nbytes != 0 else NULL
+    part.base = source.base if source.base != NULL else <PyObject*>source
 
 
 # ValueError if the buffer, or what it is a slice of, was freed or never allocated.
@@ -82,7 +82,7 @@ cdef inline void Buffer_take(Buffer self) noexcept:
     self.pointer = NULL
 
 
-# The same as Buffer_unhold for who has the buffer as an object.
+# The same as Buffer_unhold for callers that have the buffer as an object.
 cdef inline void Buffer_end_export(object self) noexcept:
     Buffer_unhold(<Buffer>self)
 
@@ -111,11 +111,11 @@ cdef inline str Buffer_pool(Buffer self):
 
 # What copies and fills work on, while the buffer is held.
 cdef inline l0rt_operand Buffer_operand(Buffer self) noexcept:
-    cdef l0rt_operand made
-    made.pointer, made.nbytes = self.pointer, self.nbytes
-    made.block = self.block if self.base == NULL else (<Buffer>self.base).block
-    made.stream, made.device, made.on_device = self.stream, self.owner, self.memory == DEVICE
-    return made
+    cdef l0rt_operand operand
+    operand.pointer, operand.nbytes = self.pointer, self.nbytes
+    operand.block = self.block if self.base == NULL else (<Buffer>self.base).block
+    operand.stream, operand.device, operand.on_device = self.stream, self.owner, self.memory == DEVICE
+    return operand
 
 
 cdef tuple KINDS        # their names, in the order of the numbers

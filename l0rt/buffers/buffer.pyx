@@ -457,22 +457,22 @@ cdef class Buffer:
         PermissionError
             The kernel does not let this process open memory of the other one.
         """
-        cdef l0rt_import found
-        cdef Buffer made
+        cdef l0rt_import record
+        cdef Buffer buffer
         if pool is not None and not isinstance(pool, ImportedPool):
             raise TypeError(f"pool must be what MemPool.from_ipc_handle returns of another process, or None, got "
                             f"{type(pool).__name__}")
-        own = import_handle(handle, &found, None if pool is None else pool.names)
+        own = import_handle(handle, &record, None if pool is None else pool.names)
         if own is not None:
-            return own[found.offset:found.offset + found.nbytes]
+            return own[record.offset:record.offset + record.nbytes]
         try:
-            made = new_buffer(found.nbytes, current_stream(found.device.index), found.device, DEVICE, NULL)
+            buffer = new_buffer(record.nbytes, current_stream(record.device.index), record.device, DEVICE, NULL)
         except BaseException:
-            if found.pointer != NULL:
-                shared_free(found.device, found.pointer)
+            if record.pointer != NULL:
+                shared_free(record.device, record.pointer)
             raise
-        made.pointer = found.pointer
-        return made
+        buffer.pointer = record.pointer
+        return buffer
 
     def __len__(self):
         return self.nbytes
@@ -480,14 +480,14 @@ cdef class Buffer:
     def __getitem__(self, index):
         cdef size_t start = 0
         cdef size_t nbytes = part_of(index, self.nbytes, &start)
-        cdef Buffer made
+        cdef Buffer part
         Buffer_check_open(self)     # an index may run any code
-        made = Buffer.__new__(Buffer)
-        made.nbytes = nbytes
-        made.stream, made.owner, made.memory = self.stream, self.owner, self.memory
-        Buffer_slice(made, self, start)
-        Py_INCREF(<object>made.base)
-        return made
+        part = Buffer.__new__(Buffer)
+        part.nbytes = nbytes
+        part.stream, part.owner, part.memory = self.stream, self.owner, self.memory
+        Buffer_slice(part, self, start)
+        Py_INCREF(<object>part.base)
+        return part
 
     def __getbuffer__(self, Py_buffer* view, int flags):
         Buffer_check_open(self)
@@ -536,14 +536,14 @@ cdef class Buffer:
 
     def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
         cdef bint versioned = dlpack_is_versioned(max_version), is_copied = False
-        cdef Buffer made = self
+        cdef Buffer source = self
         device = Buffer_dlpack_device(self)
         if dl_device is not None or copy is not None:
             device, is_copied = dlpack_choose(device, self.owner.index, dl_device, copy)
         if is_copied:
-            made = Buffer_clone(self, self.memory == DEVICE and device[0] == DL_ONEAPI)
-        Buffer_lend(made, stream, device[0] == DL_CPU)
-        return dlpack_capsule(made.pointer, made.nbytes, device, is_copied, versioned, made, Buffer_end_export)
+            source = Buffer_clone(self, self.memory == DEVICE and device[0] == DL_ONEAPI)
+        Buffer_lend(source, stream, device[0] == DL_CPU)
+        return dlpack_capsule(source.pointer, source.nbytes, device, is_copied, versioned, source, Buffer_end_export)
 
     __dlpack_c_exchange_api__ = PyCapsule_New(&exchange, b"dlpack_exchange_api", NULL)
 
@@ -590,7 +590,7 @@ cdef class Buffer:
         """Pickle the contents with their kind of memory and their device; or share, where that is asked for."""
         if type(self) is Buffer and not _is_in_multiprocessing and add_to_multiprocessing():
             return _given, (_undecided(self),)
-        if _asked and any([asked() is self for asked in _asked]):
+        if _asked and any([reference() is self for reference in _asked]):
             return _reduce_for_process(self) if _is_asked_by_multiprocessing() else contents(self, protocol)
         return (reduce_shared(self) if getattr(here, "depth", 0) else None) or contents(self, protocol)
 
@@ -688,13 +688,13 @@ cdef Buffer_draw(
     Buffer_check_open(self)
     if generator is None:
         generator = default_generator(self.owner.index)
-    wanted = philox.draw(kind, generator, self.nbytes, first, second, dtype)
+    plan = philox.draw(kind, generator, self.nbytes, first, second, dtype)
     on = Buffer_stream(self, stream)
-    begins = random_begins(wanted, generator, on)
+    begins = random_begins(plan, generator, on)
     Buffer_hold(self)
     try:
         operand = Buffer_operand(self)
-        random_fill(&operand, wanted, generator, begins, on, self.memory != DEVICE and not non_blocking)
+        random_fill(&operand, plan, generator, begins, on, self.memory != DEVICE and not non_blocking)
     finally:
         Buffer_unhold(self)
     return self
@@ -766,21 +766,21 @@ cdef Buffer Buffer_clone(Buffer self, bint on_device):
         if nbytes != 0:
             with nogil:
                 block = malloc_slow(on, nbytes) if on_device else host_malloc_for(on, nbytes, NULL, False)
-        made = new_buffer(nbytes, on, on.device, DEVICE if on_device else HOST, block)
-        Buffer_copy(made, self, None, False)
+        copy = new_buffer(nbytes, on, on.device, DEVICE if on_device else HOST, block)
+        Buffer_copy(copy, self, None, False)
     finally:
         Buffer_unhold(self)
-    return made
+    return copy
 
 
 cdef Buffer new_buffer(size_t nbytes, l0rt_stream* stream, l0rt_device* owner, int memory, l0rt_block* block):
-    cdef Buffer made = Buffer.__new__(Buffer)
-    made.nbytes, made.memory = nbytes, memory
-    made.owner, made.stream, made.block = owner, stream, block
+    cdef Buffer buffer = Buffer.__new__(Buffer)
+    buffer.nbytes, buffer.memory = nbytes, memory
+    buffer.owner, buffer.stream, buffer.block = owner, stream, block
     if block != NULL:
-        made.pointer = block.ptr
-        note(MEMORY_ALLOCATION, <uint64_t>made.pointer, nbytes, <uint64_t>stream)
-    return made
+        buffer.pointer = block.ptr
+        note(MEMORY_ALLOCATION, <uint64_t>buffer.pointer, nbytes, <uint64_t>stream)
+    return buffer
 
 
 cdef object array_like(tuple layout, size_t nbytes, dtype, shape):
@@ -799,15 +799,15 @@ def is_own(Buffer self not None):
 
 
 cdef bytes export(Buffer self, bint is_sent):
-    cdef Buffer whole = self if self.base == NULL else <Buffer>self.base
+    cdef Buffer base = self if self.base == NULL else <Buffer>self.base
     Buffer_hold(self)
     try:
         if self.memory != DEVICE:
             raise UnsupportedError(f"processes share device memory, not {self.kind} memory: for this there is "
                                    "multiprocessing.shared_memory, and l0rt.memory.register makes it fast")
-        if not is_own(whole):
+        if not is_own(base):
             raise UnsupportedError("this memory belongs to other software, which may share it: copy it to l0rt's own")
-        return export_handle(whole, whole.block, self.owner, <char*>self.pointer - <char*>whole.pointer, self.nbytes,
+        return export_handle(base, base.block, self.owner, <char*>self.pointer - <char*>base.pointer, self.nbytes,
                              is_sent)
     finally:
         Buffer_unhold(self)
@@ -821,8 +821,8 @@ def reduce_shared(Buffer self not None):
     """What a pickle keeps of a Buffer that is shared and not copied: it is kept here until it is unpickled once. None
     if only a copy can be sent."""
     global _has_warned
-    whole = self if self.base == NULL else <object>self.base
-    if self.memory != DEVICE or not is_own(whole):
+    base = self if self.base == NULL else <object>self.base
+    if self.memory != DEVICE or not is_own(base):
         return None
     try:
         return unpickled_shared, (export(self, True),)
@@ -837,21 +837,21 @@ _has_warned = False
 here = threading.local()        # `depth`: in how many blocks of `l0rt.ipc.sharing()` the thread is
 
 # The first pickle after multiprocessing was loaded may be one that it makes, which does not know of Buffers yet: its
-# pickler has copied the table of reducers before. That tells it from others, which look into the table itself. So a
-# second Buffer of the same memory takes the place of the first, and it is seen who asks the table for a reducer of it.
+# pickler has copied the table of reducers before. Others look into the table itself. So a second Buffer of
+# the same memory takes the place of the first, and the request for its reducer shows which pickler asks.
 
 _asked = []     # weak references to such Buffers: one, for a moment
 
 
 cdef Buffer _undecided(Buffer self):
-    made = self[:]
-    _asked.append(ref(made))
+    alias = self[:]
+    _asked.append(ref(alias))
     copyreg.pickle(Buffer, _reduce_by_table)
-    return made
+    return alias
 
 
 def _reduce_by_table(Buffer self not None):
-    """A plain pickle copies. Once more for the protocol, which the table's reducers are not told."""
+    """A plain pickle copies. Once more for the protocol, which the table's reducers do not get."""
     copyreg.dispatch_table.pop(Buffer, None)
     _asked.clear()
     return _given, (self[:],)
@@ -862,15 +862,15 @@ cdef bint _is_asked_by_multiprocessing() except -1:
     copyreg.dispatch_table.pop(Buffer, None)
     _asked.clear()
     pickler = sys.modules["multiprocessing.reduction"].ForkingPickler
-    return any([isinstance(found, pickler) for found in gc.get_objects()])
+    return any([isinstance(candidate, pickler) for candidate in gc.get_objects()])
 
 
 cdef tuple contents(Buffer self, protocol):
     data = self.copy_to(bytearray(self.nbytes))
-    held = pickle.PickleBuffer(data) if is_whole(protocol) and protocol >= 5 else bytes(data)
+    payload = pickle.PickleBuffer(data) if is_whole(protocol) and protocol >= 5 else bytes(data)
     where = self.device
     uuid = None if self.memory == ELSEWHERE else pickled_uuid(where.index)
-    return rebuild, (held, self.kind, where.type, where.index, uuid)
+    return rebuild, (payload, self.kind, where.type, where.index, uuid)
 
 
 def _given(buffer):
@@ -886,7 +886,7 @@ _is_in_multiprocessing = False
 
 
 def add_to_multiprocessing():
-    """Let what multiprocessing sends to processes share Buffers, if it is loaded. Nothing tells when that is, so each
+    """Let what multiprocessing sends to processes share Buffers, if it is loaded. Nothing reports when that is, so each
     pickle of a Buffer asks until it was loaded once.
 
     Returns

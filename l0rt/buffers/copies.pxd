@@ -10,7 +10,7 @@ from l0rt.runtime.memory.transfer cimport l0rt_operand
 cdef class Side:
     cdef l0rt_operand operand
     cdef bint is_plain              # memory of the process that no driver knows
-    cdef Buffer held
+    cdef Buffer buffer
     cdef Py_buffer view
     cdef bint has_view
 

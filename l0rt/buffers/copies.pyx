@@ -60,27 +60,27 @@ cdef class Side:
         raise TypeError("made by side_of()")
 
     def __dealloc__(self):
-        if self.held is not None:
-            Buffer_unhold(self.held)
+        if self.buffer is not None:
+            Buffer_unhold(self.buffer)
         if self.has_view:
             PyBuffer_Release(&self.view)
 
 
 cdef Side side_of(what, size_t nbytes, bint writes, str where):
     """``nbytes`` bytes of some memory, kept for as long as the answer lives."""
-    cdef Side made = Side.__new__(Side)
+    cdef Side side = Side.__new__(Side)
     cdef object address
     if isinstance(what, Buffer) and (<Buffer>what).memory != ELSEWHERE:
         Buffer_hold(<Buffer>what)
-        made.held = <Buffer>what
-        check_within(nbytes, made.held.nbytes, where)
-        made.operand = Buffer_operand(made.held)
+        side.buffer = <Buffer>what
+        check_within(nbytes, side.buffer.nbytes, where)
+        side.operand = Buffer_operand(side.buffer)
     elif is_address(what):
         address = address_in(what, 0)
         if nbytes != 0 and (address == 0 or address > UINT64_MAX - nbytes):
             raise ValueError(f"{where}(): there is no memory of {nbytes} bytes at {address:#x}")
-        made.operand.pointer = <void*><uint64_t>address
-        find(made, nbytes, True, where)
+        side.operand.pointer = <void*><uint64_t>address
+        find(side, nbytes, True, where)
     else:
         if isinstance(what, Buffer) and what.kind != "host":
             raise TypeError(f"{where}() works on memory of the device type {lazy.device_type} and of the host; for a "
@@ -88,13 +88,13 @@ cdef Side side_of(what, size_t nbytes, bint writes, str where):
         if not PyObject_CheckBuffer(what):
             raise TypeError(f"{where}() takes a Buffer, an object with the buffer protocol or an address, not "
                             f"{type(what).__name__}")
-        get_view(what, &made.view, PyBUF_C_CONTIGUOUS | (PyBUF_WRITABLE if writes else 0), where)
-        made.has_view = True
-        check_within(nbytes, made.view.len, where)
-        made.operand.pointer = made.view.buf
-        find(made, nbytes, False, where)
-    made.operand.nbytes = nbytes
-    return made
+        get_view(what, &side.view, PyBUF_C_CONTIGUOUS | (PyBUF_WRITABLE if writes else 0), where)
+        side.has_view = True
+        check_within(nbytes, side.view.len, where)
+        side.operand.pointer = side.view.buf
+        find(side, nbytes, False, where)
+    side.operand.nbytes = nbytes
+    return side
 
 
 cdef int check_within(size_t nbytes, size_t there, str where) except -1:
@@ -104,7 +104,7 @@ cdef int check_within(size_t nbytes, size_t there, str where) except -1:
 
 
 cdef int find(Side side, size_t nbytes, bint asks_driver, str where) except -1:
-    """Find out what is at the address. An operand's stream stays NULL: its block is always told, and so is checked."""
+    """Find out what is at the address. An operand's stream stays NULL: its block is always known, and so is checked."""
     cdef l0rt_operand* operand = &side.operand
     cdef size_t address = <size_t>operand.pointer
     cdef l0rt_block* block = block_find(operand.pointer)
@@ -314,7 +314,7 @@ def memset(dst, value, nbytes, Queue stream=None, *, bint non_blocking=False):
         host_fill(target.operand.pointer, byte, size)
 
 
-# What a device can be told of shared memory, as Level Zero's numbers: how to say it, and how to take it back.
+# The advice that a device takes about shared memory, as Level Zero's numbers: how to say it, and how to take it back.
 _ADVICE = {
     "read_mostly": (0, 1),
     "preferred_location": (2, 3),
@@ -506,20 +506,20 @@ def from_dlpack(array, /, *, device=None, copy=None):
     The protocol is that of DLPack 1.3 and of the array API standard's ``from_dlpack``.
     """
     cdef Loan loan = None if isinstance(array, Buffer) else dlpack_borrow(array)
-    cdef Buffer found = array[:] if loan is None else buffer_of(loan)
+    cdef Buffer buffer = array[:] if loan is None else buffer_of(loan)
     if device is None and not copy and (loan is None or not loan.read_only):
-        return found
-    here = found.device
-    wanted = here if device is None else device_name(device)
-    is_here = wanted.type == here.type and (wanted.type == "cpu" or wanted.index in (None, here.index))
+        return buffer
+    here = buffer.device
+    target = here if device is None else device_name(device)
+    is_here = target.type == here.type and (target.type == "cpu" or target.index in (None, here.index))
     if is_here and not copy:
         if loan is not None and loan.read_only:
             raise BufferError("the memory is read-only, and a Buffer's is not: copy=True copies it")
-        return found
+        return buffer
     if copy is not None and not copy:
-        raise BufferError(f"copy=False: memory of {here} is on {wanted} as a copy only")
-    kind = found.kind if is_here else "host" if wanted.type == "cpu" else "device"
-    return empty(found.nbytes, device=here if is_here else wanted, kind=kind).copy_from(found)
+        raise BufferError(f"copy=False: memory of {here} is on {target} as a copy only")
+    kind = buffer.kind if is_here else "host" if target.type == "cpu" else "device"
+    return empty(buffer.nbytes, device=here if is_here else target, kind=kind).copy_from(buffer)
 
 
 def pinned(shape, dtype="float64", *, device=None, numa=None):

@@ -57,7 +57,7 @@ cdef int dlpack_order(l0rt_stream* on, l0rt_operand* what, stream, bint for_host
 # A capsule of so many bytes. `owner` lives until the consumer ends it by `release`, which a failure does too.
 cdef object dlpack_capsule(
     void* pointer, size_t nbytes, tuple device, bint is_copied, bint versioned, owner, dl_release release)
-# The same without a capsule: whoever gets it calls its deleter.
+# The same without a capsule: the receiver calls its deleter.
 cdef DLManagedTensorVersioned* dlpack_lend(
     void* pointer, size_t nbytes, int kind, int index, owner, dl_release release) except NULL
 # Give what was lent the element type and the shape of another tensor, of as many bytes.

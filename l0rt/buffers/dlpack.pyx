@@ -18,7 +18,7 @@ from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 
-from l0rt._base.arguments cimport is_whole, told_list, whole
+from l0rt._base.arguments cimport is_whole, list_of_protocol, whole
 from l0rt.runtime.memory.transfer cimport l0rt_operand, operand_order
 from l0rt.runtime.streams.devices cimport device_at, device_total
 from l0rt.runtime.streams.queue cimport Queue, about_to_wait
@@ -78,7 +78,7 @@ cdef void delete_plain(DLManagedTensor* managed) noexcept nogil:
 
 
 cdef void drop_capsule(object capsule) noexcept:
-    """The end of a capsule. One that nobody took has its old name, and what l0rt lent in it."""
+    """The end of a capsule. One that was not consumed has its old name, and what l0rt lent in it."""
     cdef PyObject* kind
     cdef PyObject* value
     cdef PyObject* trace
@@ -109,14 +109,14 @@ cdef tuple dlpack_device(dl_device):
 cdef tuple dlpack_choose(tuple own, int index, dl_device, copy):
     if dl_device is None:
         return own, bool(copy)
-    asked = dlpack_device(dl_device)
-    if asked == own or (asked == (DL_ONEAPI, index) and own[0] == DL_CPU):
-        return asked, bool(copy)
-    if asked != (DL_CPU, 0):
-        raise BufferError(f"DLPack's device {asked} does not reach this memory, which is on {own}")
+    target = dlpack_device(dl_device)
+    if target == own or (target == (DL_ONEAPI, index) and own[0] == DL_CPU):
+        return target, bool(copy)
+    if target != (DL_CPU, 0):
+        raise BufferError(f"DLPack's device {target} does not reach this memory, which is on {own}")
     if copy is not None and not copy:
         raise BufferError("the host cannot read device memory: without copy=False it gets a copy")
-    return asked, True
+    return target, True
 
 
 cdef int dlpack_order(l0rt_stream* on, l0rt_operand* what, stream, bint for_host) except -1:
@@ -139,19 +139,19 @@ cdef int dlpack_order(l0rt_stream* on, l0rt_operand* what, stream, bint for_host
 
 cdef l0rt_stream* stream_named(what) except NULL:
     """The stream of l0rt that a native handle names, or an object with ``__l0_stream__``; BufferError for none."""
-    cdef l0rt_stream* found
+    cdef l0rt_stream* match
     cdef int i
     try:
-        handle = told_list(what)
+        handle = list_of_protocol(what)
     except TypeError as wrong:
         raise BufferError(str(wrong)) from None
     if is_whole(handle):
         number = whole(handle, "stream")
         if 0 < number < 1 << 64:
             for i in range(device_total()):
-                found = find_list(device_at(i), <ze_command_list_handle_t><size_t>number)
-                if found != NULL:
-                    return found
+                match = find_list(device_at(i), <ze_command_list_handle_t><size_t>number)
+                if match != NULL:
+                    return match
         raise BufferError(f"stream must be an l0rt.Stream or its native handle, and {number} is the handle of none: "
                           "l0rt.Stream.from_handle() makes a stream of other software's list")
     raise BufferError("stream must be an l0rt.Stream, None for a wait of the host, or -1 for no wait, got "
@@ -181,15 +181,15 @@ cdef object dlpack_capsule(
     cdef Lent* lent = lend(pointer, nbytes, device[0], device[1], is_copied, owner, release)
     try:
         if versioned:
-            made = PyCapsule_New(&lent.versioned, VERSIONED, drop_capsule)
+            capsule = PyCapsule_New(&lent.versioned, VERSIONED, drop_capsule)
         else:
-            made = PyCapsule_New(&lent.plain, PLAIN, drop_capsule)
+            capsule = PyCapsule_New(&lent.plain, PLAIN, drop_capsule)
     except MemoryError:
         free(lent)
         release(owner)
         raise
     Py_INCREF(owner)
-    return made
+    return capsule
 
 
 cdef DLManagedTensorVersioned* dlpack_lend(
@@ -241,17 +241,17 @@ cdef void give_back(Loan self) noexcept:
 
 
 cdef Loan dlpack_borrow(what):
-    cdef Loan made
+    cdef Loan loan
     cdef DLManagedTensorVersioned* head
     try:
         device, ask = what.__dlpack_device__, what.__dlpack__
     except AttributeError:
         raise TypeError(f"from_dlpack() takes an object with __dlpack__ and __dlpack_device__, not "
                         f"{type(what).__name__}") from None
-    told = device()
-    if not isinstance(told, (tuple, list)) or len(told) != 2 or not is_whole(told[0]) or not is_whole(told[1]):
-        raise TypeError(f"__dlpack_device__() must return a tuple of two ints, got {told!r}")
-    kind = dlpack_device(tuple(told))[0]
+    answer = device()
+    if not isinstance(answer, (tuple, list)) or len(answer) != 2 or not is_whole(answer[0]) or not is_whole(answer[1]):
+        raise TypeError(f"__dlpack_device__() must return a tuple of two ints, got {answer!r}")
+    kind = dlpack_device(tuple(answer))[0]
     if kind != DL_CPU and kind != DL_ONEAPI:
         raise BufferError(f"from_dlpack() takes memory of the host or of oneAPI, and this is on DLPack's device type "
                           f"{kind}: have its library copy it to the host")
@@ -261,39 +261,39 @@ cdef Loan dlpack_borrow(what):
         capsule = ask()
     if not PyCapsule_CheckExact(capsule):
         raise BufferError(f"__dlpack__() must return a capsule, not {type(capsule).__name__}")
-    made = Loan.__new__(Loan)
+    loan = Loan.__new__(Loan)
     if PyCapsule_IsValid(capsule, VERSIONED):
         head = <DLManagedTensorVersioned*>PyCapsule_GetPointer(capsule, VERSIONED)
         PyCapsule_SetName(capsule, b"used_dltensor_versioned")
-        made.managed, made.versioned = head, True
+        loan.managed, loan.versioned = head, True
         if head.major != MAJOR:
             raise BufferError(f"this is DLPack {head.major}.{head.minor}: l0rt knows version {MAJOR}")
-        made.read_only = head.flags & READ_ONLY != 0
-        look_at(made, &head.dl_tensor)
+        loan.read_only = head.flags & READ_ONLY != 0
+        look_at(loan, &head.dl_tensor)
     elif PyCapsule_IsValid(capsule, PLAIN):
-        made.managed = PyCapsule_GetPointer(capsule, PLAIN)
+        loan.managed = PyCapsule_GetPointer(capsule, PLAIN)
         PyCapsule_SetName(capsule, b"used_dltensor")
-        look_at(made, &(<DLManagedTensor*>made.managed).dl_tensor)
+        look_at(loan, &(<DLManagedTensor*>loan.managed).dl_tensor)
     else:
         raise BufferError("the capsule was taken before, or it is none of DLPack's")
-    return made
+    return loan
 
 
 cdef Loan dlpack_take(DLManagedTensorVersioned* managed):
-    cdef Loan made = Loan.__new__(Loan)
+    cdef Loan loan = Loan.__new__(Loan)
     if managed == NULL:
         raise BufferError("there is no tensor: NULL")
     if managed.major != MAJOR:
         raise BufferError(f"this is DLPack {managed.major}.{managed.minor}: l0rt knows version {MAJOR}")
     if managed.flags & READ_ONLY:
         raise BufferError("the memory is read-only, and a Buffer's is not")
-    look_at(made, &managed.dl_tensor)
-    made.managed, made.versioned = managed, True
-    return made
+    look_at(loan, &managed.dl_tensor)
+    loan.managed, loan.versioned = managed, True
+    return loan
 
 
 cdef void dlpack_keep(Loan self) noexcept:
-    """The memory stays the producer's after all: nobody is told."""
+    """The memory stays the producer's after all: its deleter is not called here."""
     self.managed = NULL
 
 

@@ -85,8 +85,8 @@ def empty(nbytes, *, device=None, stream=None, str kind="device", numa=None):
     """
     cdef size_t size = checked_size(nbytes)
     cdef bint plain = device is None and stream is None and numa is None and <void*>kind == <void*>DEVICE_NAME
-    cdef Buffer made = hit(size) if plain and size != 0 else None
-    return made if made is not None else empty_slow(size, device, stream, kind, numa)
+    cdef Buffer buffer = hit(size) if plain and size != 0 else None
+    return buffer if buffer is not None else empty_slow(size, device, stream, kind, numa)
 
 
 cdef inline Buffer hit(size_t size):
@@ -98,14 +98,14 @@ cdef inline Buffer hit(size_t size):
 
 cdef PyObject* call_empty(PyObject* function, PyObject* const* args, size_t count, PyObject* names) except NULL:
     """Call `empty`. Most calls have a size alone: no other argument is looked for, and what is at hand is served."""
-    cdef Buffer made
+    cdef Buffer buffer
     cdef size_t size
     if names == NULL and PyVectorcall_NARGS(count) == 1 and PyLong_CheckExact(<object>args[0]):
         size = PyLong_AsSize_t(<object>args[0])
-        made = hit(size) if size - 1 < MOST else None
-        if made is not None:
-            Py_INCREF(made)
-            return <PyObject*>made
+        buffer = hit(size) if size - 1 < MOST else None
+        if buffer is not None:
+            Py_INCREF(buffer)
+            return <PyObject*>buffer
         PyErr_Clear()                   # negative or huge: `empty` says so
     return called(function, args, count, names)
 
@@ -118,7 +118,7 @@ cdef Buffer empty_slow(size_t size, device, stream, str kind, numa):
     cdef l0rt_private_pool* pool = NULL
     cdef bint is_given = numa is not None
     cdef l0rt_stream* on
-    cdef Buffer made
+    cdef Buffer buffer
     if kind not in KINDS:
         raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}")
     if is_given and (kind != "host" or is_elsewhere(device, stream)):
@@ -139,14 +139,14 @@ cdef Buffer empty_slow(size_t size, device, stream, str kind, numa):
     if kind == "host":
         with nogil:
             block = host_malloc_for(on, size, pool, is_given)
-        made = new_buffer(size, on, on.device, HOST, block)
+        buffer = new_buffer(size, on, on.device, HOST, block)
         fill_host(block.ptr, block.size)
-        return made
-    made = new_buffer(size, on, on.device, SHARED, NULL)
-    made.pointer = shared_take(on.device, size)
-    fill_host(made.pointer, size)
-    note(MEMORY_ALLOCATION, <uint64_t>made.pointer, size, <uint64_t>on)
-    return made
+        return buffer
+    buffer = new_buffer(size, on, on.device, SHARED, NULL)
+    buffer.pointer = shared_take(on.device, size)
+    fill_host(buffer.pointer, size)
+    note(MEMORY_ALLOCATION, <uint64_t>buffer.pointer, size, <uint64_t>on)
+    return buffer
 
 
 def restore(size_t record, int index, stale, places):
@@ -157,11 +157,11 @@ def restore(size_t record, int index, stale, places):
     cdef l0rt_private_pool* private_pool = <l0rt_private_pool*>record
     cdef int64_t count = len(places), failed = 0, i
     cdef bytearray records = bytearray((count + 1) * sizeof(l0rt_place))
-    cdef bytearray found = bytearray((count + 1) * sizeof(void*))
-    cdef l0rt_place* wanted = <l0rt_place*><char*>records
-    cdef l0rt_block** blocks = <l0rt_block**><char*>found
+    cdef bytearray storage = bytearray((count + 1) * sizeof(void*))
+    cdef l0rt_place* requests = <l0rt_place*><char*>records
+    cdef l0rt_block** blocks = <l0rt_block**><char*>storage
     cdef l0rt_heap* heap
-    cdef Buffer made
+    cdef Buffer buffer
     cdef int status
     capture_refuse_device(device, b"set_checkpoint_pool_state()")
     for item in stale:
@@ -169,7 +169,7 @@ def restore(size_t record, int index, stale, places):
             Buffer_check_free(<Buffer>item)
     buffers = [new_buffer(requested, NULL, device, DEVICE, NULL) for _, _, requested in places]
     for i, (address, size, requested) in enumerate(places):
-        wanted[i].ptr, wanted[i].size, wanted[i].requested = <void*><size_t>address, size, requested
+        requests[i].ptr, requests[i].size, requests[i].requested = <void*><size_t>address, size, requested
     for item in stale:
         if isinstance(item, Buffer):
             item.free()
@@ -179,17 +179,17 @@ def restore(size_t record, int index, stale, places):
     if count == 0:
         return buffers
     with nogil:
-        status = heap_restore(heap, private_pool, wanted, count, blocks, &failed)
+        status = heap_restore(heap, private_pool, requests, count, blocks, &failed)
     if status == L0RT_INVALID_POINTER:
         raise L0Error(f"the checkpoint of the memory pool {tuple(private_pool.id)} cannot be restored: the memory at "
                       f"{places[failed][0]:#x} is in use. No other thread may allocate from the pool meanwhile")
     if status != L0RT_OK:
         raise_status(status, NULL)
     for i in range(count):
-        made = buffers[i]
-        made.block, made.pointer, made.stream = blocks[i], blocks[i].ptr, <l0rt_stream*>block_order(blocks[i])
-    for made in buffers:            # only now, for hooks run code of the program
-        note(MEMORY_ALLOCATION, <uint64_t>made.pointer, made.nbytes, <uint64_t>made.stream)
+        buffer = buffers[i]
+        buffer.block, buffer.pointer, buffer.stream = blocks[i], blocks[i].ptr, <l0rt_stream*>block_order(blocks[i])
+    for buffer in buffers:            # only now, for hooks run code of the program
+        note(MEMORY_ALLOCATION, <uint64_t>buffer.pointer, buffer.nbytes, <uint64_t>buffer.stream)
     return buffers
 
 

@@ -81,12 +81,12 @@ def add_allocator(type, index, allocator):
 
 def allocator_of(str type, index):
     """Return the allocator of a device; NotImplementedError if none was registered."""
-    found = _allocators.get((type, index)) or _allocators.get((type, None))
-    if found is None and type == "cpu":
+    allocator = _allocators.get((type, index)) or _allocators.get((type, None))
+    if allocator is None and type == "cpu":
         return HostAllocator
-    if found is None:
+    if allocator is None:
         raise NotImplementedError(f"no allocator for {type}:{index}: l0rt.interface.register_allocator() gives one")
-    return found
+    return allocator
 
 
 cdef object word_of(stream):
@@ -104,7 +104,7 @@ cdef class OtherBuffer(Buffer):
     cdef object interface       # None: the host's own memory
     cdef object allocator
     cdef object order           # the stream that it was allocated for
-    cdef object whole           # a slice's base again: here the garbage collector sees the reference
+    cdef object base_object     # a slice's base again: here the garbage collector sees the reference
     cdef tuple layout           # dtype and shape of the array that `from_numpy` was given
     cdef bint on_host
 
@@ -254,25 +254,26 @@ cdef class OtherBuffer(Buffer):
 
     def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
         cdef bint versioned = dlpack_is_versioned(max_version)
-        cdef OtherBuffer made = self
+        cdef OtherBuffer source = self
         device, is_copied = dlpack_choose(self.__dlpack_device__(), -1, dl_device, copy)
         dlpack_order(NULL, NULL, stream, True)
         if is_copied:
-            made = serve(self.nbytes, self.named, None, "host").copy_from(self)
-        hold(made)
-        return dlpack_capsule(<void*>made.pointer, made.nbytes, device, is_copied, versioned, made, Buffer_end_export)
+            source = serve(self.nbytes, self.named, None, "host").copy_from(self)
+        hold(source)
+        return dlpack_capsule(<void*>source.pointer, source.nbytes, device, is_copied, versioned, source,
+                              Buffer_end_export)
 
     def __getitem__(self, index):
         cdef size_t start = 0
         cdef size_t nbytes = part_of(index, self.nbytes, &start)
-        cdef OtherBuffer made
+        cdef OtherBuffer part
         check_open(self)            # an index may run any code
-        made = new_other(nbytes, self.named, self.interface, self.order)
-        made.allocator = self.allocator
-        Buffer_slice(made, self, start)
-        made.whole = <object>made.base
-        made.freed = True           # the base class has nothing to give back: whether it is freed, the whole says
-        return made
+        part = new_other(nbytes, self.named, self.interface, self.order)
+        part.allocator = self.allocator
+        Buffer_slice(part, self, start)
+        part.base_object = <object>part.base
+        part.freed = True           # the base class has nothing to give back: whether it is freed, the whole says
+        return part
 
     def __dealloc__(self):
         if not self.freed and self.allocator is not None and self.base == NULL:
@@ -418,17 +419,17 @@ cdef OtherBuffer draw(OtherBuffer self, str kind, dtype, generator, stream, firs
     check_open(self)
     if generator is None:
         generator = default_generator_of(self.named.type, self.named.index)
-    wanted = philox.draw(kind, generator, self.nbytes, first, second, dtype)
-    return self.copy_from(wanted.numbers(*generator.philox_engine_inputs(wanted.words)), stream=stream)
+    plan = philox.draw(kind, generator, self.nbytes, first, second, dtype)
+    return self.copy_from(plan.numbers(*generator.philox_engine_inputs(plan.words)), stream=stream)
 
 
 cdef OtherBuffer new_other(size_t nbytes, named, interface, order):
     """A buffer without memory. It has some once it has an allocator."""
-    cdef OtherBuffer made = OtherBuffer.__new__(OtherBuffer)
-    made.memory = ELSEWHERE
-    made.nbytes = nbytes
-    made.named, made.interface, made.order, made.on_host = named, interface, order, interface is None
-    return made
+    cdef OtherBuffer buffer = OtherBuffer.__new__(OtherBuffer)
+    buffer.memory = ELSEWHERE
+    buffer.nbytes = nbytes
+    buffer.named, buffer.interface, buffer.order, buffer.on_host = named, interface, order, interface is None
+    return buffer
 
 
 cdef int keep_layout(Buffer made, tuple layout) except -1:
@@ -439,7 +440,7 @@ cdef int keep_layout(Buffer made, tuple layout) except -1:
 
 cdef Buffer serve(size_t nbytes, device, stream, str kind):
     """Make what `l0rt.empty` was asked for, on another device type than the built-in one."""
-    cdef OtherBuffer made
+    cdef OtherBuffer buffer
     type = type_named(device)
     if type is None:
         type = getattr(stream, "device_type", None) if stream is not None else None
@@ -469,15 +470,15 @@ cdef Buffer serve(size_t nbytes, device, stream, str kind):
         raise ValueError(f"kind must be {'host' if on_host else 'device'} on {named}, got {kind!r}")
     if not on_host and stream is None:
         stream = current_stream_of(interface, index)
-    made = new_other(nbytes, named, interface, stream)
-    made.pointer = NULL if nbytes == 0 else <void*><uintptr_t>allocator.malloc(nbytes, word_of(stream))
-    made.allocator = allocator
+    buffer = new_other(nbytes, named, interface, stream)
+    buffer.pointer = NULL if nbytes == 0 else <void*><uintptr_t>allocator.malloc(nbytes, word_of(stream))
+    buffer.allocator = allocator
     if on_host and nbytes != 0:
-        fill_host(made.pointer, nbytes)
-    return made
+        fill_host(buffer.pointer, nbytes)
+    return buffer
 
 
 cdef Buffer new_borrowed(Loan loan):
-    cdef OtherBuffer made = new_other(loan.nbytes, HOST_DEVICE, None, None)
-    made.pointer, made.allocator = <void*>loan.ptr, loan
-    return made
+    cdef OtherBuffer buffer = new_other(loan.nbytes, HOST_DEVICE, None, None)
+    buffer.pointer, buffer.allocator = <void*>loan.ptr, loan
+    return buffer

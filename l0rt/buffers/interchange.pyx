@@ -76,7 +76,7 @@ cdef class Borrowed(Buffer):
         Buffer_check_free(self)
         forget(self)
         if stream is not None and lender is not None:
-            stream.add_callback(kept, lender)
+            stream.add_callback(lender_returned, lender)
 
     def __dealloc__(self):
         self.freed, self.block, self.pointer = True, NULL, NULL     # so that the base class gives nothing back
@@ -87,14 +87,14 @@ cdef void forget(Borrowed self) noexcept:
     self.lender = None
 
 
-def kept(lender):
-    """Have kept an object until now."""
+def lender_returned(lender):
+    """Nothing to do: the callback has kept an object alive until now."""
 
 
 cdef Buffer borrow_at(size_t address, size_t nbytes, int index, lender):
     """The memory at an address of the device's context, with an index of -1 wherever it is; ValueError if there is
     none, or less than so many bytes."""
-    cdef Borrowed made
+    cdef Borrowed buffer
     cdef l0rt_device* device = NULL
     cdef l0rt_block* block = NULL
     cdef int memory = DEVICE
@@ -109,16 +109,16 @@ cdef Buffer borrow_at(size_t address, size_t nbytes, int index, lender):
     if index >= 0 and device.index != index:
         raise ValueError(f"the memory at {address:#x} is of {lazy.device_type}:{device.index}, not of "
                          f"{lazy.device_type}:{index}")
-    made = Borrowed.__new__(Borrowed)
-    made.nbytes, made.pointer = nbytes, <void*>address
-    made.owner, made.memory, made.block, made.lender = device, memory, block, lender
-    return made
+    buffer = Borrowed.__new__(Borrowed)
+    buffer.nbytes, buffer.pointer = nbytes, <void*>address
+    buffer.owner, buffer.memory, buffer.block, buffer.lender = device, memory, block, lender
+    return buffer
 
 
-cdef l0rt_device* owner_of(size_t address, size_t nbytes, int index, int* memory, l0rt_block** found) except NULL:
+cdef l0rt_device* owner_of(size_t address, size_t nbytes, int index, int* memory, l0rt_block** block_out) except NULL:
     """Whose memory it is; of memory that a context's devices share, that of the index, or the current device's."""
     cdef l0rt_block* block = block_find(<void*>address)
-    cdef int wanted = current_device() if index < 0 else index
+    cdef int current = current_device() if index < 0 else index
     cdef l0rt_device* device
     cdef ze_memory_type_t kind = ZE_MEMORY_TYPE_HOST
     cdef ze_device_handle_t on = NULL
@@ -131,8 +131,8 @@ cdef l0rt_device* owner_of(size_t address, size_t nbytes, int index, int* memory
             if block.arena.heap == device.heap or block.arena.heap == device.host_heap:
                 check_ends(address, nbytes, <size_t>block.ptr, block.size)
                 memory[0] = DEVICE if block.arena.heap == device.heap else HOST
-                found[0] = block
-                return device if memory[0] == DEVICE else sharing(device, wanted)
+                block_out[0] = block
+                return device if memory[0] == DEVICE else sharing(device, current)
     elif map_find(<void*>address) != NULL:
         raise ValueError(f"{address:#x} is in no allocation of l0rt, but in memory that was freed")
     for i in range(device_total()):
@@ -142,7 +142,7 @@ cdef l0rt_device* owner_of(size_t address, size_t nbytes, int index, int* memory
         if r == ZE_RESULT_SUCCESS and kind in (ZE_MEMORY_TYPE_DEVICE, ZE_MEMORY_TYPE_HOST, ZE_MEMORY_TYPE_SHARED):
             check_ends(address, nbytes, base, size)
             memory[0] = (DEVICE if kind == ZE_MEMORY_TYPE_DEVICE else HOST if kind == ZE_MEMORY_TYPE_HOST else SHARED)
-            return with_handle(device, on) if on != NULL else sharing(device, wanted)
+            return with_handle(device, on) if on != NULL else sharing(device, current)
     raise ValueError(f"the driver knows no memory at {address:#x} in l0rt's context: memory of another context has to "
                      "be copied, or l0rt.xpu.adopt_context() shares the context")
 
@@ -153,9 +153,9 @@ cdef int check_ends(size_t address, size_t nbytes, size_t base, size_t size) exc
     return 0
 
 
-cdef l0rt_device* sharing(l0rt_device* device, int wanted) except NULL:
+cdef l0rt_device* sharing(l0rt_device* device, int current) except NULL:
     """The wanted device if it has the same context."""
-    cdef l0rt_device* other = device_at(wanted)
+    cdef l0rt_device* other = device_at(current)
     return other if other.context == device.context else device
 
 
@@ -213,21 +213,22 @@ def from_usm(array, /, *, device=None):
     The protocol has no stream: the other library's work on the memory must be complete. Memory is in l0rt's context if
     l0rt has allocated it, or if both libraries work in one context: see `l0rt.xpu.adopt_context`.
     """
-    told = getattr(array, "__sycl_usm_array_interface__", None)
-    if not isinstance(told, dict):
+    description = getattr(array, "__sycl_usm_array_interface__", None)
+    if not isinstance(description, dict):
         raise TypeError(f"from_usm() takes an object with __sycl_usm_array_interface__, not {type(array).__name__}")
-    address, nbytes = usm_extent(told)
+    address, nbytes = usm_extent(description)
     return Buffer.from_handle(address, nbytes, device=device, owner=array)
 
 
-cdef tuple usm_extent(dict told):
-    """The address and the size that the interface tells; ValueError for nonsense, BufferError for gaps."""
-    missing = [name for name in ("data", "shape", "typestr", "syclobj", "version") if name not in told]
+cdef tuple usm_extent(dict description):
+    """The address and the size in the interface; ValueError for nonsense, BufferError for gaps."""
+    missing = [name for name in ("data", "shape", "typestr", "syclobj", "version") if name not in description]
     if missing:
         raise ValueError(f"__sycl_usm_array_interface__ lacks {', '.join(missing)}")
-    if told["version"] != 1:
-        raise ValueError(f"l0rt knows version 1 of __sycl_usm_array_interface__, got {told['version']!r}")
-    data, shape, strides, offset = told["data"], told["shape"], told.get("strides"), told.get("offset", 0)
+    if description["version"] != 1:
+        raise ValueError(f"l0rt knows version 1 of __sycl_usm_array_interface__, got {description['version']!r}")
+    data, shape = description["data"], description["shape"]
+    strides, offset = description.get("strides"), description.get("offset", 0)
     if not isinstance(data, tuple) or len(data) != 2 or not is_whole(data[0]) or data[0] < 0:
         raise ValueError(f"'data' must be a tuple of an address and a bool, got {data!r}")
     if not isinstance(shape, tuple) or not all(is_whole(each) and each >= 0 for each in shape):
@@ -238,11 +239,11 @@ cdef tuple usm_extent(dict told):
     if not is_whole(offset) or offset < 0:
         raise ValueError(f"'offset' must be a number of elements, got {offset!r}")
     try:
-        kind = np.dtype(told["typestr"])
+        kind = np.dtype(description["typestr"])
     except TypeError:
         kind = None
-    if not isinstance(told["typestr"], str) or kind is None or kind.hasobject or kind.itemsize == 0:
-        raise ValueError(f"'typestr' must name a type of numbers, got {told['typestr']!r}")
+    if not isinstance(description["typestr"], str) or kind is None or kind.hasobject or kind.itemsize == 0:
+        raise ValueError(f"'typestr' must name a type of numbers, got {description['typestr']!r}")
     nbytes = kind.itemsize * math.prod(shape)
     expected = 1
     for length, step in zip(reversed(shape), reversed(strides or ())):
@@ -263,7 +264,7 @@ cdef Buffer buffer_at(void* what):
     return <Buffer>what
 
 
-cdef int needed(const void* place) except -1:
+cdef int require(const void* place) except -1:
     if place == NULL:
         raise ValueError("DLPack's exchange API of l0rt takes a place for the result, got NULL")
     return 0
@@ -271,7 +272,7 @@ cdef int needed(const void* place) except -1:
 
 cdef int exchange_lend(void* what, DLManagedTensorVersioned** out) except -1:
     cdef Buffer self = buffer_at(what)
-    needed(out)
+    require(out)
     if self.memory == ELSEWHERE:        # it says itself whether it is the host's
         capsule = self.__dlpack__(max_version=(MAJOR, MINOR))
         out[0] = <DLManagedTensorVersioned*>PyCapsule_GetPointer(capsule, b"dltensor_versioned")
@@ -289,21 +290,21 @@ cdef int exchange_lend(void* what, DLManagedTensorVersioned** out) except -1:
 
 cdef int exchange_take(DLManagedTensorVersioned* managed, void** out) except -1:
     cdef Loan loan
-    needed(out)
+    require(out)
     loan = dlpack_take(managed)
     try:
-        made = buffer_of(loan)
+        buffer = buffer_of(loan)
     except BaseException:
         dlpack_keep(loan)
         raise
-    Py_INCREF(made)
-    out[0] = <void*>made
+    Py_INCREF(buffer)
+    out[0] = <void*>buffer
     return 0
 
 
 cdef int exchange_look(void* what, DLTensor* out) except -1:
     cdef Buffer self = buffer_at(what)
-    needed(out)
+    require(out)
     if self.memory == ELSEWHERE:
         out.device.device_type, out.device.device_id = self.__dlpack_device__()
     else:
@@ -319,7 +320,7 @@ cdef int exchange_look(void* what, DLTensor* out) except -1:
 
 cdef int exchange_current_stream(int kind, int32_t index, void** out) except -1 with gil:
     cdef l0rt_stream* stream
-    needed(out)
+    require(out)
     out[0] = NULL
     if kind == DL_ONEAPI:
         if index < 0:
@@ -337,7 +338,7 @@ cdef int exchange_allocate(
         DLTensor* like, DLManagedTensorVersioned** out, void* context,
         void (*tell)(void*, const char*, const char*) noexcept) noexcept with gil:
     try:
-        needed(out)
+        require(out)
         out[0] = allocate(like)
         return 0
     except BaseException as e:
@@ -348,7 +349,7 @@ cdef int exchange_allocate(
 
 
 cdef DLManagedTensorVersioned* allocate(const DLTensor* like) except NULL:
-    cdef DLManagedTensorVersioned* made
+    cdef DLManagedTensorVersioned* managed
     cdef size_t nbytes = 0
     if like == NULL:
         raise BufferError("there is no tensor to allocate like: NULL")
@@ -359,13 +360,13 @@ cdef DLManagedTensorVersioned* allocate(const DLTensor* like) except NULL:
         buffer = empty(nbytes, device=f"{lazy.device_type}:{like.device.device_id}")
     else:
         raise BufferError(f"l0rt allocates nothing on DLPack's device type {like.device.device_type}")
-    exchange_lend(<void*>buffer, &made)
+    exchange_lend(<void*>buffer, &managed)
     try:
-        dlpack_reshape(made, like)
+        dlpack_reshape(managed, like)
     except MemoryError:
-        made.deleter(made)
+        managed.deleter(managed)
         raise
-    return made
+    return managed
 
 
 exchange.major, exchange.minor, exchange.previous = MAJOR, MINOR, NULL

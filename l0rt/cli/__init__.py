@@ -202,26 +202,26 @@ def index(text):
 def run_selftest(options):
     """`l0rt selftest`."""
     try:
-        wanted = examination.chosen(options.words)
+        ids = examination.select(options.words)
         config.explain()  # a setting in the environment that is not valid names itself
     except ValueError as e:
         raise BadUse(e) from None
     if options.json not in (None, "-"):
         check_writable(options.json)
-    with report.lines_of_progress(len(wanted)) as told:
-        asked = examination.Examination(wanted, options.seconds, options.provoke, options.device, told).run()
-    found = asked.report()
+    with report.lines_of_progress(len(ids)) as progress:
+        exam = examination.Examination(ids, options.seconds, options.provoke, options.device, progress).run()
+    record = exam.report()
     if options.json == "-":
-        print(json.dumps(page.document(found), indent=1))
+        print(json.dumps(page.document(record), indent=1))
     else:
-        page.show(found, report.console())
+        page.show(record, report.console())
         if options.json:
             with open(options.json, "w") as file:
-                json.dump(page.document(found), file, indent=1)
+                json.dump(page.document(record), file, indent=1)
                 file.write("\n")
-    if found["interrupted"]:
+    if record["interrupted"]:
         return INTERRUPTED
-    return 1 if found["error"] or examination.problems(found) else 0
+    return 1 if record["error"] or examination.problems(record) else 0
 
 
 def run_bench(options):
@@ -233,7 +233,7 @@ def run_bench(options):
         compare.compare(compare.load(words[1]), compare.load(words[2]), report.console())
         return 0
     is_tour = not (words or options.full)
-    wanted = bench.chosen(tour.ROWS if is_tour else {"reference", *(words or bench.SUITES)})
+    selection = bench.select(tour.ROWS if is_tour else {"reference", *(words or bench.SUITES)})
     if options.json not in (None, "-"):
         check_writable(options.json)
     if options.plot:
@@ -245,20 +245,20 @@ def run_bench(options):
         raise BadUse(e) from None
     effort = rows.SMOKE if options.smoke else rows.TOUR if is_tour else rows.FULL
     out = None if options.json == "-" else report.console()
-    found = bench.run(wanted, effort, options.instructions, out, is_tour)
+    record = bench.run(selection, effort, options.instructions, out, is_tour)
     if out is None:
-        print(json.dumps(found, indent=1))
+        print(json.dumps(record, indent=1))
     else:
-        (tour if is_tour else bench).show_rest(out, found)
+        (tour if is_tour else bench).show_rest(out, record)
         if options.json:
             with open(options.json, "w") as file:
-                json.dump(found, file, indent=1)
+                json.dump(record, file, indent=1)
                 file.write("\n")
     if options.plot:
-        plot.draw(found, options.plot)
-    if found["interrupted"]:
+        plot.draw(record, options.plot)
+    if record["interrupted"]:
         return INTERRUPTED
-    return 1 if any(row.get("failed") for row in found["rows"].values()) else 0
+    return 1 if any(row.get("failed") for row in record["rows"].values()) else 0
 
 
 def run_cache(options):
@@ -269,12 +269,12 @@ def run_cache(options):
         raise BadUse(e) from None
     if options.clear and not cache.clear(report.console(sys.stderr if options.json else None)):
         return 1
-    found = cache.examine()
+    facts = cache.examine()
     if options.json:
-        print(json.dumps(found, indent=1))
+        print(json.dumps(facts, indent=1))
     elif not options.clear:
-        cache.show(found, report.console())
-    return 1 if found["problem"] else 0
+        cache.show(facts, report.console())
+    return 1 if facts["problem"] else 0
 
 
 def run_cpu_driver(options):

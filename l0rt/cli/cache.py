@@ -10,40 +10,44 @@ from l0rt.kernels import cache, compiler
 
 def examine():
     """Return everything found, as plain values; ``problem`` is why the cache cannot be used, or None."""
-    found = {"folder": None, "problem": None, "limit": config.get("cache_size"), "entries": 0, "bytes": 0}
-    found["last_use"] = found["oldest_use"] = None
+    facts = {"folder": None, "problem": None, "limit": config.get("cache_size"), "entries": 0, "bytes": 0}
+    facts["last_use"] = facts["oldest_use"] = None
     try:
-        folder = cache.Folder(cache.path(), found["limit"])
-        found["folder"] = folder.path
+        folder = cache.Folder(cache.path(), facts["limit"])
+        facts["folder"] = folder.path
         folder.check()
         entries = folder.entries()
-        found["entries"], found["bytes"] = len(entries), sum(size for _, size, _ in entries)
+        facts["entries"], facts["bytes"] = len(entries), sum(size for _, size, _ in entries)
         if entries:
-            found["oldest_use"], found["last_use"] = entries[0][0], entries[-1][0]
+            facts["oldest_use"], facts["last_use"] = entries[0][0], entries[-1][0]
     except cache.Unusable as why:
-        found["problem"] = str(why)
+        facts["problem"] = str(why)
     try:
-        found["compiler"] = compiler.compiler()._asdict()
-        del found["compiler"]["identity"]
-        found["no_compiler"] = None
+        facts["compiler"] = compiler.compiler()._asdict()
+        del facts["compiler"]["identity"]
+        facts["no_compiler"] = None
     except L0Error as why:
-        found["compiler"], found["no_compiler"] = None, str(why)
-    return found
+        facts["compiler"], facts["no_compiler"] = None, str(why)
+    return facts
 
 
-def show(found, out):
+def show(facts, out):
     """Print the findings."""
-    lines = [("folder", found["folder"] or "none")]
-    if found["problem"]:
-        lines.append(("unusable", found["problem"]))
-    elif not found["limit"]:
-        lines.append(("size", f"{told(found['bytes'])} in {found['entries']} entries; switched off: the limit is 0"))
+    lines = [("folder", facts["folder"] or "none")]
+    if facts["problem"]:
+        lines.append(("unusable", facts["problem"]))
+    elif not facts["limit"]:
+        lines.append(
+            ("size", f"{size_text(facts['bytes'])} in {facts['entries']} entries; switched off: the limit is 0")
+        )
     else:
-        lines.append(("size", f"{told(found['bytes'])} of {told(found['limit'])}, in {found['entries']} entries"))
-    if found["entries"]:
-        lines.append(("used", f"last {ago(found['last_use'])}, the oldest {ago(found['oldest_use'])}"))
-    chosen = found["compiler"]
-    lines.append(("compiler", f"{chosen['kind']}, {chosen['path']}" if chosen else found["no_compiler"]))
+        lines.append(
+            ("size", f"{size_text(facts['bytes'])} of {size_text(facts['limit'])}, in {facts['entries']} entries")
+        )
+    if facts["entries"]:
+        lines.append(("used", f"last {ago(facts['last_use'])}, the oldest {ago(facts['oldest_use'])}"))
+    compiler = facts["compiler"]
+    lines.append(("compiler", f"{compiler['kind']}, {compiler['path']}" if compiler else facts["no_compiler"]))
     for name, value in lines:
         out.print(f"{name:10}{value}")
 
@@ -57,12 +61,13 @@ def clear(out):
     except cache.Unusable as why:
         out.print(f"nothing removed: {why}")
         return False
-    left = len(folder.entries())
-    out.print(f"{count} files removed, {told(nbytes)}, from {folder.path}{f'; {left} could not be' if left else ''}")
-    return not left
+    remaining = len(folder.entries())
+    failure = f"; {remaining} could not be" if remaining else ""
+    out.print(f"{count} files removed, {size_text(nbytes)}, from {folder.path}{failure}")
+    return not remaining
 
 
-def told(nbytes):
+def size_text(nbytes):
     """Return a size as people write it."""
     for unit in ("bytes", "KiB", "MiB", "GiB"):
         if nbytes < 1024 or unit == "GiB":

@@ -18,11 +18,11 @@ def environment():
     """
     driver = l0rt.cpu_driver_path()
     stand_in = os.path.join(os.path.dirname(driver), "loader")
-    found = {"ZE_ENABLE_ALT_DRIVERS": driver, "ZEL_LIBRARY_PATH": stand_in}
+    variables = {"ZE_ENABLE_ALT_DRIVERS": driver, "ZEL_LIBRARY_PATH": stand_in}
     if not has_loader():
         folders = [stand_in, *filter(None, os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep))]
-        found["LD_LIBRARY_PATH"] = os.pathsep.join(folders)
-    return found
+        variables["LD_LIBRARY_PATH"] = os.pathsep.join(folders)
+    return variables
 
 
 def has_loader():

@@ -60,7 +60,7 @@ def examine(root="/"):
     The kernel's and the container's files are looked for below ``root``.
     """
     setting, complaint = chosen_driver()
-    found = {
+    findings = {
         **report.machine(),
         "kernel": text_of(root, "proc/sys/kernel/osrelease") or os.uname().release,
         "environment": environment(),
@@ -69,21 +69,21 @@ def examine(root="/"):
         "nodes": [node(path, root) for path in sorted(Path(root, "sys/class/drm").glob("renderD*"))],
         "container": obstacles.container(root),
         "wsl": obstacles.is_wsl(root),
-        "ptrace_scope": whole(text_of(root, "proc/sys/kernel/yama/ptrace_scope")),
+        "ptrace_scope": integer(text_of(root, "proc/sys/kernel/yama/ptrace_scope")),
         "cpu_driver": {"path": l0rt.cpu_driver_path(), "there": os.path.exists(l0rt.cpu_driver_path())},
         "gpu": libraries(ask("gpu", "", root)),
         "setting": setting,
         "driver": {"error": complaint} if complaint else ask("driver", setting, root),
         "simulated": report.simulated(),
     }
-    found["trial"] = ask("trial", setting, root) if found["driver"].get("devices") else {}
-    found["usable"] = usable(found)
-    found["status"] = advice.status(found)
-    rows = versions.known(advice.facts(found))
+    findings["trial"] = ask("trial", setting, root) if findings["driver"].get("devices") else {}
+    findings["usable"] = usable(findings)
+    findings["status"] = advice.status(findings)
+    rows = versions.known(advice.facts(findings))
     names = ("code", "component", "what", "remedy", "source")
-    found["known"] = [{name: getattr(row, name) for name in names} for row in rows]
-    found["advice"] = advice.advise(found)
-    return found
+    findings["known"] = [{name: getattr(row, name) for name in names} for row in rows]
+    findings["advice"] = advice.advise(findings)
+    return findings
 
 
 def text_of(root, path):
@@ -94,14 +94,14 @@ def text_of(root, path):
         return None
 
 
-def whole(text):
+def integer(text):
     """Return a whole number, None for another text."""
     return int(text) if text and text.isascii() and text.isdigit() else None
 
 
 def libraries(gpu):
-    """Add to what was found of the GPU's libraries the versions that files and packages have: loaders tell theirs only
-    while they have a driver."""
+    """Add the versions of files and packages to the facts of the GPU's libraries: loaders report theirs only while they
+    have a driver."""
     for name in ("loader", "intel"):
         library = gpu.get(name)
         if library and "path" in library:
@@ -125,7 +125,7 @@ def libraries(gpu):
 
 
 def package(path):
-    """Return the distribution's package that a file belongs to, with its version; None if nobody knows."""
+    """Return the distribution's package that a file belongs to, with its version; None if no package lists it."""
     for tool, words in (("dpkg-query", ["-S"]), ("rpm", ["-qf"])):
         owner = output_of(tool, [*words, path])
         if owner and tool == "rpm":
@@ -139,10 +139,10 @@ def package(path):
 def output_of(tool, words):
     """Return the only line that a program prints; None if it is not there, fails or prints none."""
     try:
-        done = subprocess.run([tool, *words], capture_output=True, text=True, errors="replace", timeout=10)
+        process = subprocess.run([tool, *words], capture_output=True, text=True, errors="replace", timeout=10)
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return (done.stdout.strip() or None) if done.returncode == 0 else None
+    return (process.stdout.strip() or None) if process.returncode == 0 else None
 
 
 def chosen_driver():
@@ -162,24 +162,24 @@ def environment():
 def node(path, root="/"):
     """Return what the kernel says about a render node, and whether this user may open it."""
     device = Path(root, "dev/dri", path.name)
-    found = {"path": str(device), "there": device.exists(), "usable": obstacles.is_open_to_user(device)}
+    entry = {"path": str(device), "there": device.exists(), "usable": obstacles.is_open_to_user(device)}
     try:
         vendor = (path / "device/vendor").read_text().strip()
-        found["vendor"] = VENDORS.get(vendor, vendor)
-        found["pci"] = (path / "device").resolve().name
-        found["device_id"] = int((path / "device/device").read_text(), 16)
+        entry["vendor"] = VENDORS.get(vendor, vendor)
+        entry["pci"] = (path / "device").resolve().name
+        entry["device_id"] = int((path / "device/device").read_text(), 16)
     except (OSError, ValueError):
-        found.setdefault("device_id", 0)
-    found["integrated"] = found.get("pci") == obstacles.INTEGRATED
-    if found.get("pci"):
-        known = pci.facts(found["pci"], os.path.join(root, "sys"))
-        found["kernel_driver"], found["bar_size"] = known["kernel_driver"], known["bar_size"]
-    if found["there"]:
+        entry.setdefault("device_id", 0)
+    entry["integrated"] = entry.get("pci") == obstacles.INTEGRATED
+    if entry.get("pci"):
+        linux = pci.facts(entry["pci"], os.path.join(root, "sys"))
+        entry["kernel_driver"], entry["bar_size"] = linux["kernel_driver"], linux["bar_size"]
+    if entry["there"]:
         status = device.stat()
-        found["mode"] = stat.filemode(status.st_mode)
-        found["group"] = obstacles.group_name(status.st_gid)
-        found["member"] = obstacles.is_member(status.st_gid)
-    return found
+        entry["mode"] = stat.filemode(status.st_mode)
+        entry["group"] = obstacles.group_name(status.st_gid)
+        entry["member"] = obstacles.is_member(status.st_gid)
+    return entry
 
 
 def ask(step, driver, root="/"):
@@ -198,12 +198,12 @@ def ask(step, driver, root="/"):
     except subprocess.TimeoutExpired:
         return {"error": f"the driver did not answer within {PATIENCE:.0f} seconds"}
     answers = [line.removeprefix(MARK) for line in child.stdout.splitlines() if line.startswith(MARK)]
-    found = json.loads(answers[-1]) if answers else {}
+    answer = json.loads(answers[-1]) if answers else {}
     if child.returncode:
         when = "when the process ended" if answers else "while it was opened and used"
         end = f"{report.end_text(child.returncode)} {when}{last(child.stderr)}"
-        found["crash" if answers else "error"] = f"the driver {end}"
-    return found
+        answer["crash" if answers else "error"] = f"the driver {end}"
+    return answer
 
 
 def last(text):
@@ -212,49 +212,49 @@ def last(text):
     return f": {lines[-1]}" if lines else ""
 
 
-def usable(found):
+def usable(findings):
     """Whether at least one device does its work; a driver without hardware can only be believed."""
-    states = found["trial"].get("devices", [])
-    return bool(states) and (found["simulated"] or None in states)
+    states = findings["trial"].get("devices", [])
+    return bool(states) and (findings["simulated"] or None in states)
 
 
-def show(found, out):
+def show(findings, out):
     """Print the findings."""
-    machine, gpu = found["machine"], found["gpu"]
+    machine, gpu = findings["machine"], findings["gpu"]
     pairs = [
-        ("l0rt", f"{found['l0rt']}, Python {found['python']}"),
+        ("l0rt", f"{findings['l0rt']}, Python {findings['python']}"),
         ("machine", f"{machine['cpu']}, {machine['cores']} cores, {machine['system']}"),
-        ("driver", used(found)),
+        ("driver", used(findings)),
         ("GPU loader", library_text(gpu.get("loader"), gpu)),
         ("GPU driver", library_text(gpu.get("intel"), gpu)),
-        ("CPU driver", found["cpu_driver"]["path"] + ("" if found["cpu_driver"]["there"] else " (missing)")),
+        ("CPU driver", findings["cpu_driver"]["path"] + ("" if findings["cpu_driver"]["there"] else " (missing)")),
     ]
-    pairs += [("node", node_text(each)) for each in found["nodes"]] or [("node", "no /dev/dri/renderD*")]
-    if found["container"]:
-        pairs.append(("container", f"{found['container']} shows that this is one"))
-    if found["wsl"]:
+    pairs += [("node", node_text(each)) for each in findings["nodes"]] or [("node", "no /dev/dri/renderD*")]
+    if findings["container"]:
+        pairs.append(("container", f"{findings['container']} shows that this is one"))
+    if findings["wsl"]:
         pairs.append(("WSL", "/dev/dxg is there"))
-    if found["ptrace_scope"]:
-        pairs.append(("ptrace", f"kernel.yama.ptrace_scope is {found['ptrace_scope']}"))
-    pairs += [("environment", f"{name}={value}") for name, value in found["environment"].items()]
+    if findings["ptrace_scope"]:
+        pairs.append(("ptrace", f"kernel.yama.ptrace_scope is {findings['ptrace_scope']}"))
+    pairs += [("environment", f"{name}={value}") for name, value in findings["environment"].items()]
     report.put(out, report.facts(pairs))
-    for device in found["driver"].get("devices", []):
+    for device in findings["driver"].get("devices", []):
         report.put(out)
-        report.put(out, report.facts(device_facts(device, found)))
+        report.put(out, report.facts(device_facts(device, findings)))
     report.put(out)
-    for row in found["advice"]:
+    for row in findings["advice"]:
         report.put(out, Text(row["text"]))
-    states = "A device is usable." if found["usable"] else "No device is usable."
-    report.put(out, Text(states, style="bold green" if found["usable"] else "bold red"))
+    states = "A device is usable." if findings["usable"] else "No device is usable."
+    report.put(out, Text(states, style="bold green" if findings["usable"] else "bold red"))
 
 
-def used(found):
+def used(findings):
     """Return the driver in use in a line."""
-    driver = found["driver"]
+    driver = findings["driver"]
     if "error" in driver:
-        return f"none (L0RT_DRIVER={found['setting']})"
+        return f"none (L0RT_DRIVER={findings['setting']})"
     loader = f", loader {driver['loader']}" if driver["loader"] else ""
-    return f"{driver['library']}{loader} (L0RT_DRIVER={found['setting']})"
+    return f"{driver['library']}{loader} (L0RT_DRIVER={findings['setting']})"
 
 
 def library_text(library, gpu):
@@ -305,14 +305,14 @@ def policy_text(policy):
     return f"{ranges}; {small}" if policy["small_segment"] else ranges
 
 
-def device_facts(device, found):
+def device_facts(device, findings):
     """Return a device as (label, text): its properties, its capabilities, and what l0rt does for those that it
     lacks."""
-    states = found["trial"].get("devices", [])
+    states = findings["trial"].get("devices", [])
     index, capabilities = device["index"], device["capabilities"]
     caveat = report.caveat(device["is_software"])
     lacking = [name for name, there in capabilities.items() if not there]
-    if found["simulated"]:
+    if findings["simulated"]:
         state = "cannot be tried: nothing executes"
     elif index < len(states):
         state = states[index] or "works: allocated, filled, copied back"
@@ -324,7 +324,7 @@ def device_facts(device, found):
         (f"device {index}", device["name"] + (f" *** {caveat} ***" if caveat else "")),
         ("  trial", state),
         ("  version", f"{device['driver_version']}, API {'.'.join(map(str, device['api_version']))}"),
-        ("  PCI", f"{device.get('pci') or 'not told'}, {'integrated' if device['integrated'] else 'discrete'}"
+        ("  PCI", f"{device.get('pci') or 'not reported'}, {'integrated' if device['integrated'] else 'discrete'}"
          + (f", {device['tiles']} tiles" if device["tiles"] > 1 else "")),
         ("  UUID", device["uuid"]),
         ("  memory", f"{report.size_text(device['total_memory'])}, "

@@ -57,18 +57,18 @@ class Keys:
             return ""
         while PART.fullmatch(self.read) and len(self.read) < LONGEST and self._more(PATIENCE):
             pass
-        found = WHOLE.match(self.read)
-        if found:
-            self.read = self.read[found.end() :]
-            return NAMES.get(found.group(1), "")
+        match = WHOLE.match(self.read)
+        if match:
+            self.read = self.read[match.end() :]
+            return NAMES.get(match.group(1), "")
         key, self.read = self.read[:1], self.read[1:]
         return "" if key == b"\x1b" else key.decode("ascii", "replace")
 
-    def is_pressed(self, wanted, limit):
+    def is_pressed(self, key, limit):
         """Whether a key is pressed within ``limit`` seconds; other keys are ignored."""
         end = time.monotonic() + limit
-        while (left := end - time.monotonic()) > 0:
-            if self.wait(left) == wanted:
+        while (remaining := end - time.monotonic()) > 0:
+            if self.wait(remaining) == key:
                 return True
         return False
 
@@ -125,7 +125,7 @@ def restored_first():
 
 
 def show(out, function, *args):
-    """Call what shows something until somebody ends it; return whether the terminal, if it is one, stayed."""
+    """Call a function that shows something until the user ends it; return whether a terminal stayed."""
     is_terminal = out.is_terminal  # no longer, once it is gone
     try:
         with restored_first():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a child process finds out for the doctor, who stays away from drivers: opening one may abort or hang."""
+"""What a child process finds out for `l0rt doctor`, which opens no driver itself: opening one may abort or hang."""
 
 import json
 import os
@@ -27,17 +27,17 @@ def main(step, driver, root="/"):
 
 def gpu(root):
     """What there is of a GPU's software, whether or not it is what will be used."""
-    found = {"count": devices.count_without_opening("gpu")}
+    facts = {"count": devices.count_without_opening("gpu")}
     for name, file in (("loader", loader.LOADER), ("intel", obstacles.INTEL_DRIVER), ("npu", obstacles.NPU_DRIVER)):
         try:
             library = loader.Library(file)
-            found[name] = {"path": os.path.realpath(library.real_path()), "version": library.loader_version()}
+            facts[name] = {"path": os.path.realpath(library.real_path()), "version": library.loader_version()}
         except OSError as e:
-            found[name] = {"missing": str(e)}
-    if not found["count"]:
+            facts[name] = {"missing": str(e)}
+    if not facts["count"]:
         obstacle = obstacles.first(root)
-        found["why"], found["code"] = obstacle.text, obstacle.code
-    return found
+        facts["why"], facts["code"] = obstacle.text, obstacle.code
+    return facts
 
 
 def driver(root):

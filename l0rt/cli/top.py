@@ -17,7 +17,7 @@ from rich.text import Text
 from l0rt._base.integers import size_text
 from l0rt.bench import report
 from l0rt.cli import keys
-from l0rt.cli.memory.stacks import shown
+from l0rt.cli.memory.stacks import printable
 from l0rt.cli.memory.watch import TICK, CannotWatch, Question, figures, is_alive, wait
 from l0rt.errors import L0Error
 from l0rt.runtime.streams import devices
@@ -81,7 +81,7 @@ class Observer:
         self.begin()
         while self.questions:
             self.poll(min(q.deadline for q in self.questions.values()) - time.monotonic())
-        return self.seen()
+        return self.state()
 
     def begin(self):
         """Look at the devices, and ask each process that has answered what it was asked before."""
@@ -89,9 +89,9 @@ class Observer:
         self.devices = [self._device(meter) for meter in self.meters]
         self.others = [row for meter in self.meters for row in _users(meter.index)]
         there = _channels()
-        for known in (self.answers, self.problems):
-            for pid in set(known) - set(there):
-                del known[pid]
+        for table in (self.answers, self.problems):
+            for pid in set(table) - set(there):
+                del table[pid]
         for pid in there:
             if pid not in self.questions:
                 self.questions[pid] = Question(pid, with_sensors=True)
@@ -123,20 +123,20 @@ class Observer:
             is_new = True
         return is_new
 
-    def seen(self):
+    def state(self):
         """Return what is seen at this point, as plain values."""
-        seen, found = list(self.devices), [self.answers[pid] for pid in sorted(self.answers)]
-        known = {device["uuid"] for device in seen}
-        for process in found:
+        devices, processes = list(self.devices), [self.answers[pid] for pid in sorted(self.answers)]
+        uuids = {device["uuid"] for device in devices}
+        for process in processes:
             for device in process["devices"]:
-                if device["is_software"] or device["uuid"] not in known:
-                    known.add(device["uuid"])
-                    seen.append(_told_device(device, process["pid"]))
+                if device["is_software"] or device["uuid"] not in uuids:
+                    uuids.add(device["uuid"])
+                    devices.append(_plain_device(device, process["pid"]))
         return {
             "format": FORMAT,
             "time": time.time(),
-            "devices": seen,
-            "processes": found,
+            "devices": devices,
+            "processes": processes,
             "others": [row for row in self.others if row["pid"] not in self.answers],
             "problems": [self.problems[pid] for pid in sorted(self.problems)],
             "unanswered": sorted(set(self.questions) - set(self.answers)),
@@ -154,10 +154,10 @@ class Observer:
         }
 
 
-def _told_device(device, pid):
-    """A device as a process tells of it: of the CPU driver it is that process's own."""
-    told = {name: device[name] for name in ("index", "name", "uuid", "total_memory", "sensors")}
-    return {**told, "process": pid if device["is_software"] else None}
+def _plain_device(device, pid):
+    """A device as a process reports it: one of the CPU driver belongs to that process."""
+    facts = {name: device[name] for name in ("index", "name", "uuid", "total_memory", "sensors")}
+    return {**facts, "process": pid if device["is_software"] else None}
 
 
 def _channels():
@@ -172,7 +172,7 @@ def _channels():
 
 
 def _users(index):
-    """Return the processes that use a card, as far as its driver tells."""
+    """Return the processes that use a card, where its driver reports them."""
     try:
         rows = devices.processes(index)
     except L0Error:
@@ -193,31 +193,31 @@ def _command(pid):
     return " ".join(word.decode(errors="replace") for word in words if word)
 
 
-def page(seen, order, details, expand):
+def page(state, order, details, expand):
     """Return what a terminal shows."""
-    parts = [device_table(seen["devices"], expand), Text(), process_table(seen["processes"], order, details, expand)]
-    if details and any(_busy(device) for process in seen["processes"] for device in process["devices"]):
-        parts += [Text(), Text("streams that are not idle", style="bold"), *stream_lines(seen["processes"])]
-    if not seen["processes"] and not seen["unanswered"]:
+    parts = [device_table(state["devices"], expand), Text(), process_table(state["processes"], order, details, expand)]
+    if details and any(_busy(device) for process in state["processes"] for device in process["devices"]):
+        parts += [Text(), Text("streams that are not idle", style="bold"), *stream_lines(state["processes"])]
+    if not state["processes"] and not state["unanswered"]:
         parts.append(Text(NOBODY, style="dim"))
-    if seen["others"]:
+    if state["others"]:
         parts += [Text(), Text(f"{OTHERS}:", style="dim")]
-        for row in sorted(seen["others"], key=lambda row: -row["memory"]):
-            text = f"{row['pid']:>8}  xpu:{row['index']}  {size_text(row['memory']):>12}  {shown(row['command'])}"
+        for row in sorted(state["others"], key=lambda row: -row["memory"]):
+            text = f"{row['pid']:>8}  xpu:{row['index']}  {size_text(row['memory']):>12}  {printable(row['command'])}"
             parts.append(Text(text, no_wrap=True, overflow="ellipsis"))
-    parts += [Text(shown(line), style="yellow") for line in seen["problems"]]
-    missing = [device["sensors"]["missing"].items() for device in seen["devices"]]
+    parts += [Text(printable(line), style="yellow") for line in state["problems"]]
+    missing = [device["sensors"]["missing"].items() for device in state["devices"]]
     whys = sorted({f"{name}: {why}" for items in missing for name, why in items})
-    parts += [Text(shown(why), style="dim") for why in whys]
+    parts += [Text(printable(why), style="dim") for why in whys]
     return Group(*parts)
 
 
-def part(out, whole, first):
+def part(out, content, first):
     """Return as much of a page as the terminal is high, from its line ``first`` on, and which line that is: the last
     lines fill the terminal. The last line says how much is left out."""
-    lines, height = out.render_lines(whole, pad=False), out.size.height
+    lines, height = out.render_lines(content, pad=False), out.size.height
     if len(lines) <= height:
-        return whole, 0
+        return content, 0
     first = max(min(first, len(lines) - height + 1), 0)
     below = len(lines) - height + 1 - first
     rest = Text(f"... {first} lines above, {below} below: {MOVING} move; d hides details", style="dim", no_wrap=True)
@@ -233,77 +233,79 @@ def moves(height):
 
 def _table(expand, *columns):
     """A table; ``expand`` lets its last column take what the others leave. "<" is a text's column."""
-    made = Table(box=None, padding=(0, 1, 0, 0), expand=expand, header_style="bold")
+    table = Table(box=None, padding=(0, 1, 0, 0), expand=expand, header_style="bold")
     for column in columns:
         is_text, is_last = column.startswith("<"), column == columns[-1]
-        made.add_column(
+        table.add_column(
             column.lstrip("<"),
             justify="left" if is_text else "right",
             no_wrap=True,
             overflow="ellipsis",
             ratio=1 if is_last and expand else None,
         )
-    return made
+    return table
 
 
 def device_table(rows, expand):
     """Return the table of devices."""
-    made = _table(expand, "<device", "°C", "W", "MHz", "busy", "bandwidth", "memory", "<name")
+    table = _table(expand, "<device", "°C", "W", "MHz", "busy", "bandwidth", "memory", "<name")
     for row in rows:
         s = row["sensors"]
         used, total = s["device_memory_used"], row["total_memory"]
         memory = MISSING if used is None else f"{size_text(used)} ({used * 100 // max(total, 1)}%)"
         watts = None if s["power_draw"] is None else f"{s['power_draw'] / 1000:.0f}"
-        made.add_row(
+        table.add_row(
             f"xpu:{row['index']}",
             *map(_text, (s["temperature"], watts, s["clock_rate"])),
             *(MISSING if s[name] is None else f"{s[name]}%" for name in ("utilization", "memory_usage")),
             memory,
-            (f"process {row['process']}: " if row["process"] else "") + shown(row["name"], 60),
+            (f"process {row['process']}: " if row["process"] else "") + printable(row["name"], 60),
         )
     if not rows:
-        made.add_row("none", *[""] * 7)
-    return made
+        table.add_row("none", *[""] * 7)
+    return table
 
 
 def _text(value):
     return MISSING if value is None else str(value)
 
 
-def process_table(found, order, details, expand):
+def process_table(processes, order, details, expand):
     """Return the table of processes, with a line for each tag and pool if ``details``."""
-    made = _table(expand, "process", "<device", "allocated", "peak", "reserved", "streams", "<command")
-    rows = [(process, device) for process in found for device in process["devices"]]
-    rows += [(process, None) for process in found if not process["devices"]]
+    table = _table(expand, "process", "<device", "allocated", "peak", "reserved", "streams", "<command")
+    rows = [(process, device) for process in processes for device in process["devices"]]
+    rows += [(process, None) for process in processes if not process["devices"]]
     for process, device in sorted(rows, key=lambda row: _rank(row, order)):
         program, *words = process["command"] or [""]  # the program by its name: its path would fill 80 columns
-        command = Text(shown(" ".join([os.path.basename(program), *words]), 300))
+        command = Text(printable(" ".join([os.path.basename(program), *words]), 300))
         if device is None:
-            made.add_row(str(process["pid"]), MISSING, "", "", "", "", command)
+            table.add_row(str(process["pid"]), MISSING, "", "", "", "", command)
             continue
         (allocated, most, reserved, *_), tags = figures(device)
         sizes = map(size_text, (allocated, most, reserved))
-        made.add_row(str(process["pid"]), f"xpu:{device['index']}", *sizes, str(_busy(device)), command)
+        table.add_row(str(process["pid"]), f"xpu:{device['index']}", *sizes, str(_busy(device)), command)
         if details:
-            _add_details(made, device, tags)
-    return made
+            _add_details(table, device, tags)
+    return table
 
 
-def _add_details(made, device, tags):
+def _add_details(table, device, tags):
     for tag, (current, peak) in sorted(tags.items(), key=lambda row: -row[1][0]):
-        made.add_row("", "", size_text(current), size_text(peak), "", "", Text(f"  tag {shown(tag, 60)}"), style="dim")
+        table.add_row(
+            "", "", size_text(current), size_text(peak), "", "", Text(f"  tag {printable(tag, 60)}"), style="dim"
+        )
     for pool, nbytes in pools(device):
-        made.add_row("", "", "", "", size_text(nbytes), "", Text(f"  pool {shown(pool, 30)}"), style="dim")
+        table.add_row("", "", "", "", size_text(nbytes), "", Text(f"  pool {printable(pool, 30)}"), style="dim")
 
 
-def stream_lines(found):
+def stream_lines(processes):
     """Return a line for each stream that is not idle, and for each wait that it is in."""
     lines = []
-    for process in sorted(found, key=lambda process: process["pid"]):
+    for process in sorted(processes, key=lambda process: process["pid"]):
         for device in process["devices"]:
             for line in device["streams"]:
                 where = "" if line.startswith(" ") else f"xpu:{device['index']} "
-                text = f"{process['pid']:>7} {where}{shown(STREAM.sub(STREAM_TEXT, line))}"
+                text = f"{process['pid']:>7} {where}{printable(STREAM.sub(STREAM_TEXT, line))}"
                 lines.append(Text(text, no_wrap=True, overflow="ellipsis"))
     return lines
 
@@ -358,7 +360,7 @@ def run(options):
 
 
 def live(observer, out, interval, order):
-    """Renew the page until somebody ends it."""
+    """Renew the page until the user ends it."""
     keys_of = {name[0]: name for name in ORDERS}
     details, first = True, 0
     with keys.Keys() as pressed, Live(console=out, auto_refresh=False, screen=True) as screen:
@@ -366,10 +368,10 @@ def live(observer, out, interval, order):
         due, is_new = time.monotonic() + interval, True
         while True:
             if is_new:
-                shown_part, first = part(out, page(observer.seen(), order, details, True), first)
+                shown_part, first = part(out, page(observer.state(), order, details, True), first)
                 screen.update(shown_part, refresh=True)
-            left = due - time.monotonic()
-            key = pressed.wait(min(left, TICK) if observer.questions else left)
+            remaining = due - time.monotonic()
+            key = pressed.wait(min(remaining, TICK) if observer.questions else remaining)
             if key == "q":
                 return
             order = keys_of.get(key, order)

@@ -131,20 +131,20 @@ def _words(*words, prefix=""):
     """Each word may begin with ``prefix``, which says nothing here."""
 
     def parse(text):
-        given = frozenset(word.strip().removeprefix(prefix) for word in text.split(",") if word.strip())
-        if not given.issubset(words):
+        entries = frozenset(word.strip().removeprefix(prefix) for word in text.split(",") if word.strip())
+        if not entries.issubset(words):
             raise ValueError("a comma-separated list of " + ", ".join(words))
-        return given
+        return entries
 
     return parse
 
 
 def _switches(*names):
     def parse(text):
-        given = [entry.strip().partition("=") for entry in text.split(",") if entry.strip()]
-        if any(name not in names or value not in ("0", "1") for name, _, value in given):
+        entries = [entry.strip().partition("=") for entry in text.split(",") if entry.strip()]
+        if any(name not in names or value not in ("0", "1") for name, _, value in entries):
             raise ValueError(f"name=0 or name=1, more of them after commas, of {', '.join(names)}")
-        return {name: value == "1" for name, _, value in given}
+        return {name: value == "1" for name, _, value in entries}
 
     return parse
 
@@ -243,8 +243,8 @@ def _find(path, keeps=False):
             _registered[path] = setting
         return setting
     near = alloc_options.nearest(path, list(_NODES)) if isinstance(path, str) else None
-    meant = f" (did you mean {near!r}?)" if near else ""
-    raise ValueError(f"no setting {path!r}{meant}; the settings are {', '.join(sorted(_NODES))}")
+    hint = f" (did you mean {near!r}?)" if near else ""
+    raise ValueError(f"no setting {path!r}{hint}; the settings are {', '.join(sorted(_NODES))}")
 
 
 def _parsed(setting, text, name):
@@ -339,10 +339,10 @@ def alloc_conf(device_type: str = _DEVICE_TYPE, index: int | None = None) -> All
     conf = get("alloc_conf")
     setting = _SETTINGS["alloc_conf"]
     if device_type == _DEVICE_TYPE and "alloc_conf" in _tuned and setting.text is None:
-        given = os.environ.get(setting.env) or ""
+        text = os.environ.get(setting.env) or ""
         measured = alloc_options.parse(_tuned["alloc_conf"])
         keys = {pair.partition(":")[0].strip() for pair in _tuned["alloc_conf"].split(",")}
-        conf = conf._replace(**{key: getattr(measured, key) for key in keys if f"{key}:" not in given.replace(" ", "")})
+        conf = conf._replace(**{key: getattr(measured, key) for key in keys if f"{key}:" not in text.replace(" ", "")})
     return conf._replace(**{key: value for key, value in nodes.items() if value != "none"})
 
 
@@ -409,8 +409,8 @@ def single(name: str) -> Any:
         nodes = [f"{owner}.{path.partition('.')[2]}" for path in nodes if path.partition(".")[0] == type]
     values = {path: effective(path) for path in nodes if name in _chain(path)}
     if len(builtins.set(values.values())) > 1:
-        told = ", ".join(f"{path} = {value}" for path, value in sorted(values.items()))
-        raise RuntimeError(f"{name} has no single value: {told}. Ask for one of these nodes; they are listed in {PAGE}")
+        text = ", ".join(f"{path} = {value}" for path, value in sorted(values.items()))
+        raise RuntimeError(f"{name} has no single value: {text}. Ask for one of these nodes; they are listed in {PAGE}")
     return values[name]
 
 
@@ -501,8 +501,8 @@ def explain() -> str:
         if setting.text is None and not (setting.env and os.environ.get(setting.env)):
             source = "tuning" if node in _tuned else "default"
         value = get(node)
-        shown = ",".join(sorted(value)) if isinstance(value, frozenset) else value
-        lines.append(f"{path} = {shown} ({source if node == path else f'from {node}'})")
+        text = ",".join(sorted(value)) if isinstance(value, frozenset) else value
+        lines.append(f"{path} = {text} ({source if node == path else f'from {node}'})")
     return "\n".join(lines)
 
 

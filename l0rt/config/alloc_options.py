@@ -22,7 +22,7 @@ class _Wrong(ValueError):
         super().__init__(allowed)
         self.note, self.entry, self.at = note, entry, at
 
-    def told(self, key, value):
+    def message(self, key, value):
         if self.entry:
             which, how = self.entry
             return f"entry {which} of {key} {how}; {key} is {self}"
@@ -214,24 +214,24 @@ def _list_text(divisions):
     return "[" + ",".join(f"{key}:{steps}" for key, steps in pairs) + "]"
 
 
-def nearest(word, known):
-    """Return the one of ``known`` that ``word`` is most likely a slip of, None if it is like none of them."""
+def nearest(word, words):
+    """Return the one of ``words`` that ``word`` is most likely a slip of, None if it is like none of them."""
 
     def likeness(name):
         """How many letters both have in common at their beginnings and ends."""
         return len(os.path.commonprefix([word, name])) + len(os.path.commonprefix([word[::-1], name[::-1]]))
 
-    near = max(known, key=likeness)
+    near = max(words, key=likeness)
     return near if likeness(near) > 0.8 * len(near) else None
 
 
 def _unknown(key, where=""):
     if key in _TORCHS:
-        meant = f": it is torch's for {_TORCHS[key]} and has no meaning here"
+        hint = f": it is torch's for {_TORCHS[key]} and has no meaning here"
     else:
         near = nearest(str(key), KEYS)
-        meant = f" (did you mean {near}?)" if near else ""
-    return ValueError(f"unknown key {key!r}{where}{meant}; the keys are {', '.join(KEYS)}")
+        hint = f" (did you mean {near}?)" if near else ""
+    return ValueError(f"unknown key {key!r}{where}{hint}; the keys are {', '.join(KEYS)}")
 
 
 def make(**values):
@@ -243,7 +243,7 @@ def make(**values):
         try:
             parsed[key] = value if value is None and _FIELDS[key][0] is None else KEYS[key](value)
         except _Wrong as wrong:
-            raise ValueError(wrong.told(key, value)) from None
+            raise ValueError(wrong.message(key, value)) from None
     return AllocConf(**parsed)
 
 
@@ -269,14 +269,14 @@ class _Tokens:
     def expect(self, sign, after, key):
         token, at = self.next()
         if token != sign:
-            told = repr(token) if token else "the end"
-            raise _misplaced(at, f"{after} is followed by {sign!r}, not by {told}", key)
+            text = repr(token) if token else "the end"
+            raise _misplaced(at, f"{after} is followed by {sign!r}, not by {text}", key)
 
     def expect_word(self, what, key):
         token, at = self.next()
         if token in ("", *_SIGNS):
-            told = repr(token) if token else "the end"
-            raise _misplaced(at, f"{what} is expected in the list of {key}, not {told}", key)
+            text = repr(token) if token else "the end"
+            raise _misplaced(at, f"{what} is expected in the list of {key}, not {text}", key)
         return token, at
 
 
@@ -297,14 +297,14 @@ def parse(text):
             raise ValueError(f"position {at}: {key} is given twice; each key stands there once")
         tokens.expect(":", f"the key {key}", key)
         value_at = tokens.peek()[1]
-        given = _list(tokens, key) if tokens.peek()[0] == "[" else tokens.next()[0]
-        if given in ("", *_SIGNS):
+        text = _list(tokens, key) if tokens.peek()[0] == "[" else tokens.next()[0]
+        if text in ("", *_SIGNS):
             raise _misplaced(value_at, f"{key} has no value", key)
         try:
-            values[key] = KEYS[key](given)
+            values[key] = KEYS[key](text)
         except _Wrong as wrong:
             at = value_at if wrong.at is None else wrong.at
-            raise ValueError(f"position {at}: {wrong.told(key, given)}") from None
+            raise ValueError(f"position {at}: {wrong.message(key, text)}") from None
         if tokens.found:
             tokens.expect(",", f"the value of {key}", key)
             if not tokens.found:
@@ -317,9 +317,9 @@ def value(key, text):
     """Return what ``text`` is as the value of ``key``; ValueError says what that takes."""
     tokens, note = _Tokens(text), ""
     try:
-        given = _list(tokens, key) if tokens.peek()[0] == "[" else tokens.next()[0]
+        text = _list(tokens, key) if tokens.peek()[0] == "[" else tokens.next()[0]
         if not tokens.found:
-            return KEYS[key](given)
+            return KEYS[key](text)
     except ValueError as wrong:
         note = getattr(wrong, "note", "")
     raise ValueError(allowed(key) + note)

@@ -69,10 +69,10 @@ DEVELOPMENT = (
 
 def warn_of_unknown():
     """Warn of each variable that has the prefix of l0rt and that nothing reads."""
-    known = {*KNOWN, *(f"L0RT_{name}" for name in DEVELOPMENT)}
+    names = {*KNOWN, *(f"L0RT_{name}" for name in DEVELOPMENT)}
     for name in sorted(os.environ):
-        if name.startswith("L0RT_") and name not in known:
+        if name.startswith("L0RT_") and name not in names:
             near = difflib.get_close_matches(name, KNOWN, 3)
-            meant = f"did you mean {' or '.join(near)}?" if near else "docs/environment.md lists those that there are"
-            told = f"{name} is no environment variable of l0rt, and has no effect; {meant}"
-            callers.warn(told)
+            hint = f"did you mean {' or '.join(near)}?" if near else "docs/environment.md lists those that there are"
+            message = f"{name} is no environment variable of l0rt, and has no effect; {hint}"
+            callers.warn(message)

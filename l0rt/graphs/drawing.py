@@ -19,7 +19,7 @@ def short(stream):
 
 
 def dot(nodes):
-    """Return a digraph of what `recording.described` tells: a cluster for each stream, and dashed edges for events."""
+    """Return a digraph of the rows of `recording.described`: a cluster for each stream, and dashed edges for events."""
     streams: dict[int, tuple[str, list[tuple[int, str]]]] = {}
     lines = []
     for number, (kind, name, stream, branch, nbytes, _) in enumerate(nodes, 1):

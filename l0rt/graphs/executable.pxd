@@ -50,8 +50,8 @@ cdef class Executable:
     cdef bint is_broken             # a part of a replay was refused
     cdef l0rt_stream* last          # which replayed it last; it is over
     cdef uint64_t last_seq          # once that has completed so many commands
-    cdef bint may_fail              # it has launches, and the driver tells of failed ones
-    cdef l0rt_replayed told
+    cdef bint may_fail              # it has launches, and the driver reports failed ones
+    cdef l0rt_replayed replayed
 
     @staticmethod
     cdef Executable build(Recording recording)
@@ -59,6 +59,6 @@ cdef class Executable:
     cdef int replay(self, l0rt_stream* stream) except -1
     cdef bint is_idle(self, uint64_t timeout_ns) except -1
     cdef bint are_lists_idle(self, uint64_t timeout_ns) except -1
-    # Wait until it is; return the KernelFaultError of a launch, which nobody was told of, or None.
+    # Wait until it is; return the KernelFaultError of a launch, which was not raised before, or None.
     cdef object rest(self)
     cdef int close(self) except -1

@@ -8,7 +8,7 @@ The driver's own graph cannot be changed: with the first change of a node, lists
 
 A list must not be executed while its last execution may still run: Intel's driver writes the way back to the queue into
 the end of the list. So replays that are under way have sets of lists of their own. With ``MOST_SETS`` under way, one
-more waits for the first of them, and if that does not end soon, has one more set. The fences tell, and not the events
+more waits for the first of them, and if that does not end soon, has one more set. The fences report it, not the events
 that the lists signal: behind these, a queue is still in the list.
 
 A node that is changed makes lists stale. A replay takes a set that is idle, and has its stale lists changed, or
@@ -88,21 +88,21 @@ cdef class Executable:
 
     @staticmethod
     cdef Executable build(Recording recording):
-        cdef Executable made = Executable.__new__(Executable)
-        made.recording = recording
-        made.device = recording.capture.branches[0].device
-        made.queues, made.sets = [], []
-        _there.add(made)
+        cdef Executable self = Executable.__new__(Executable)
+        self.recording = recording
+        self.device = recording.capture.branches[0].device
+        self.queues, self.sets = [], []
+        _there.add(self)
         try:
             if native_can(recording):
-                try_native(made)
-            if made.native is None:
-                build_lists(made)
+                try_native(self)
+            if self.native is None:
+                build_lists(self)
             recording.take_news()
         except BaseException:
-            made.close()
+            self.close()
             raise
-        return made
+        return self
 
     cdef int replay(self, l0rt_stream* stream) except -1:
         cdef int generation
@@ -180,9 +180,9 @@ cdef class Executable:
                         slot_wait(slot, UINT64_MAX)
                     finally:
                         slot_release(slot)
-            while self.told.stream != NULL and table.alive:
+            while self.replayed.stream != NULL and table.alive:
                 with nogil:
-                    r = replayed_failure(&self.told, SLICE)
+                    r = replayed_failure(&self.replayed, SLICE)
                     if r != ZE_RESULT_SUCCESS and r != ZE_RESULT_NOT_READY:
                         stream_fails(self.last, r)
                 if r == ZE_RESULT_SUCCESS:
@@ -203,7 +203,7 @@ cdef class Executable:
         """Destroy everything; nothing of it may run any more."""
         _there.discard(self)
         with nogil:
-            replayed_remove(&self.told)
+            replayed_remove(&self.replayed)
         drop_lists(self)
         for native in (self.native, self.retired):
             if native is not None:
@@ -243,16 +243,16 @@ cdef int follow(Executable self, l0rt_stream* stream) except -1 nogil:
 
 cdef int issue(Executable self, ListSet set, l0rt_stream* stream) except -1 nogil:
     cdef uint32_t at = 0, run
-    cdef l0rt_command* told
+    cdef l0rt_command* command
     cdef ze_result_t r
     cdef int* gate
     lock(stream)
-    told = begin_command(stream, GRAPH_REPLAY, NULL, NULL, self.recording.capture.count)
+    command = begin_command(stream, GRAPH_REPLAY, NULL, NULL, self.recording.capture.count)
     number(stream)
-    r = signal_behind(stream, self.plan.begun)
+    r = signal_behind(stream, self.plan.start_event)
     self.last, self.last_seq = stream, stream.issued
-    if told != NULL and r != ZE_RESULT_SUCCESS:
-        end_command(told, r)
+    if command != NULL and r != ZE_RESULT_SUCCESS:
+        end_command(command, r)
     unlock(stream, r)
     set.is_issued = True
     gate = hold_off_maps(stream)
@@ -264,39 +264,39 @@ cdef int issue(Executable self, ListSet set, l0rt_stream* stream) except -1 nogi
         at += run
     allow_maps(gate)
     if r != ZE_RESULT_SUCCESS:
-        if told != NULL:
-            end_command(told, r)
+        if command != NULL:
+            end_command(command, r)
         self.is_broken = True
         return device_fails(stream.device, r)
     lock(stream)
     number(stream)
-    r = list_wait(stream.list, 1, &self.plan.ended)
+    r = list_wait(stream.list, 1, &self.plan.end_event)
     if r == ZE_RESULT_SUCCESS:
         r = before(stream)
     if r == ZE_RESULT_SUCCESS:
-        r = list_reset_event(stream.list, self.plan.ended)   # or the next replay's wait would find it signalled
-    if told != NULL:
-        end_command(told, r)
+        r = list_reset_event(stream.list, self.plan.end_event)   # or the next replay's wait would find it signalled
+    if command != NULL:
+        end_command(command, r)
     self.last, self.last_seq = stream, stream.issued
     self.is_broken = r != ZE_RESULT_SUCCESS
     if self.may_fail:
-        replayed_add(stream, &self.told)
+        replayed_add(stream, &self.replayed)
     return unlock(stream, r)
 
 
 cdef int append_native(Executable self, l0rt_stream* stream) except -1 nogil:
     """A replay is one command of the stream."""
-    cdef l0rt_command* told
+    cdef l0rt_command* command
     cdef ze_result_t r
     cdef int* gate
     lock(stream)
-    told = begin_command(stream, GRAPH_REPLAY, NULL, NULL, self.recording.capture.count)
+    command = begin_command(stream, GRAPH_REPLAY, NULL, NULL, self.recording.capture.count)
     number(stream)
     gate = hold_off_maps(stream)
     r = list_append_graph(stream.list, self.native.executable._h)
     allow_maps(gate)
-    if told != NULL:
-        end_command(told, r)
+    if command != NULL:
+        end_command(command, r)
     if stream.device.is_software:
         l0rt_store_int(&stream.launched, 1)
     self.last, self.last_seq = stream, stream.issued
@@ -369,7 +369,7 @@ cdef int build_lists(Executable self) except -1:
         self.queue_of[segment.at] = (<CommandQueue>self.queues[segment.branch])._h
         self.count += 1
     self.sets.append(ListSet.make(self))
-    self.told.queues, self.told.count = self.queue_of, self.count
+    self.replayed.queues, self.replayed.count = self.queue_of, self.count
     self.may_fail = self.device.is_software and launches(self.recording)
     return 0
 
@@ -398,30 +398,30 @@ cdef class ListSet:
 
     @staticmethod
     cdef ListSet make(Executable executable):
-        cdef ListSet made = ListSet.__new__(ListSet)
+        cdef ListSet self = ListSet.__new__(ListSet)
         cdef Plan plan = executable.plan
         cdef Segment segment
         cdef Fence fence
         cdef dict last = {}         # the last segment of each branch, and so of each queue
-        made.count = executable.count
-        made.versions, made.fences = [None] * made.count, []
-        made.lists = <ze_command_list_handle_t*>calloc(made.count, sizeof(ze_command_list_handle_t))
-        made.behind = <ze_fence_handle_t*>calloc(made.count, sizeof(ze_fence_handle_t))
-        if made.lists == NULL or made.behind == NULL:
+        self.count = executable.count
+        self.versions, self.fences = [None] * self.count, []
+        self.lists = <ze_command_list_handle_t*>calloc(self.count, sizeof(ze_command_list_handle_t))
+        self.behind = <ze_fence_handle_t*>calloc(self.count, sizeof(ze_fence_handle_t))
+        if self.lists == NULL or self.behind == NULL:
             raise MemoryError()
         try:
             for segment in plan.segments:
-                made.put(segment, plan.record(segment))
+                self.put(segment, plan.record(segment))
                 last[segment.branch] = segment.at
             for branch, at in last.items():
                 fence = Fence.create(executable.queues[branch])
-                made.fences.append(fence)
-                made.behind[<uint32_t>at] = fence._h
+                self.fences.append(fence)
+                self.behind[<uint32_t>at] = fence._h
         except BaseException:
-            made.close()
+            self.close()
             raise
-        made.now = plan.recording.now
-        return made
+        self.now = plan.recording.now
+        return self
 
     cdef int put(self, Segment segment, Version version) except -1:
         """The version is what the next replays execute."""
@@ -567,7 +567,7 @@ def close_all():
     cdef Executable executable
     while _there:
         executable = _there.pop()
-        with suppress(L0Error):         # the end of a process has no caller to tell
+        with suppress(L0Error):         # the end of a process has no caller that could handle it
             executable.are_lists_idle(SLICE)
         executable.close()
 

@@ -61,8 +61,8 @@ def is_current_stream_capturing():
 def leave_pools():
     """What this thread did has ended its capture: it allocates as it did before."""
     cdef Recording recording
-    for inside, found in list(_begun.items()):
-        recording = found
+    for inside, candidate in list(_begun.items()):
+        recording = candidate
         if recording.capture != NULL and not recording.capture.is_open and capture_is_of_thread(recording.capture):
             inside._leave()
 
@@ -218,13 +218,13 @@ a graph is replayed on any stream of its device.
         recording.take_turn()
         try:
             executable = self.executable
-            if executable is not None and built(self, recording) is executable:
+            if executable is not None and executable_of(self, recording) is executable:
                 failure = executable.rest()
                 self.executable = None
                 executable.close()
                 if failure is not None:
                     raise failure
-            built(self, recording)
+            executable_of(self, recording)
         finally:
             recording.end_turn()
         tell(self, "instantiate")
@@ -256,7 +256,7 @@ a graph is replayed on any stream of its device.
         Raises
         ------
         KernelFaultError
-            A launch of a replay has failed, of which no wait has told yet. The graph is empty then as well.
+            A launch of a replay has failed, which no wait has raised yet. The graph is empty then as well.
         """
         cdef Recording recording = self.recording
         failure = None if recording is None else drop(self, recording)
@@ -513,7 +513,7 @@ cdef int build(Graph graph) except -1:
     cdef Recording recording = captured(graph)
     recording.take_turn()
     try:
-        built(graph, recording)
+        executable_of(graph, recording)
     finally:
         recording.end_turn()
     return tell(graph, "instantiate")
@@ -525,7 +525,7 @@ cdef int replay(Graph graph) except -1:
     cdef l0rt_stream* stream
     recording.take_turn()
     try:
-        executable = built(graph, recording)
+        executable = executable_of(graph, recording)
         stream = current_stream(executable.device.index)
         executable.replay(stream)
         called = recording.called
@@ -668,7 +668,7 @@ cdef int leave(Graph graph) except -1:
     return 0
 
 
-cdef Executable built(Graph graph, Recording recording):
+cdef Executable executable_of(Graph graph, Recording recording):
     """In a turn of the recording, which may have ended since the graph had it."""
     if graph.recording is not recording:
         raise RuntimeError("the graph has nothing captured yet: it was reset")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from itertools import count
 
+from l0rt._base.described import described
 from l0rt.runtime.streams.hooks import report_unraisable
 
 TYPE_CHECKING = False  # type checkers take it for true
@@ -101,20 +102,16 @@ def _register(kind, function):
     return RemovableHandle(_of_all[kind], checked_function(function, "a hook"), listening)
 
 
+_registers = described(
+    returns="RemovableHandle\n    Its ``remove()`` ends the registration.", fn=("callable", "A function of the graph.")
+)
+
+
+@_registers
 def register_graph_capture_start_hook(fn: Callable[[Graph], object]) -> RemovableHandle:
     """Call ``fn(graph)`` for every graph whose capture begins, while its stream is captured already.
 
     What the hook gives to the stream is captured. An exception of it is reported, and goes no further.
-
-    Parameters
-    ----------
-    fn : callable
-        A function of the graph.
-
-    Returns
-    -------
-    RemovableHandle
-        Its ``remove()`` ends the registration.
 
     Notes
     -----
@@ -123,66 +120,31 @@ def register_graph_capture_start_hook(fn: Callable[[Graph], object]) -> Removabl
     return _register("capture_start", fn)
 
 
+@_registers
 def register_graph_capture_end_hook(fn: Callable[[Graph], object]) -> RemovableHandle:
-    """Call ``fn(graph)`` for every graph whose capture has ended: see `register_graph_capture_start_hook`.
-
-    Parameters
-    ----------
-    fn : callable
-        A function of the graph.
-
-    Returns
-    -------
-    RemovableHandle
-    """
+    """Call ``fn(graph)`` for every graph whose capture has ended: see `register_graph_capture_start_hook`."""
     return _register("capture_end", fn)
 
 
+@_registers
 def register_graph_instantiate_hook(fn: Callable[[Graph], object]) -> RemovableHandle:
-    """Call ``fn(graph)`` for every graph that was instantiated: see `register_graph_capture_start_hook`.
-
-    Parameters
-    ----------
-    fn : callable
-        A function of the graph.
-
-    Returns
-    -------
-    RemovableHandle
-    """
+    """Call ``fn(graph)`` for every graph that was instantiated: see `register_graph_capture_start_hook`."""
     return _register("instantiate", fn)
 
 
+@_registers
 def register_graph_replay_start_hook(fn: Callable[[Graph], object]) -> RemovableHandle:
-    """Call ``fn(graph)`` before every replay of every graph: see `register_graph_capture_start_hook`.
-
-    Parameters
-    ----------
-    fn : callable
-        A function of the graph.
-
-    Returns
-    -------
-    RemovableHandle
-    """
+    """Call ``fn(graph)`` before every replay of every graph: see `register_graph_capture_start_hook`."""
     return _register("replay_start", fn)
 
 
+@_registers
 def register_graph_replay_end_hook(fn: Callable[[Graph], object]) -> RemovableHandle:
-    """Call ``fn(graph)`` for every replay once it is issued, or has failed: see `register_graph_capture_start_hook`.
-
-    Parameters
-    ----------
-    fn : callable
-        A function of the graph.
-
-    Returns
-    -------
-    RemovableHandle
-    """
+    """Call ``fn(graph)`` for every replay once it is issued, or has failed: see `register_graph_capture_start_hook`."""
     return _register("replay_end", fn)
 
 
+@_registers
 def register_graph_destroy_hook(fn: Callable[[set[int]], object]) -> RemovableHandle:
     """Call ``fn(ids)`` when a graph that was instantiated is reset or dropped.
 
@@ -190,11 +152,6 @@ def register_graph_destroy_hook(fn: Callable[[set[int]], object]) -> RemovableHa
     ----------
     fn : callable
         A function of a set: the `exec_graph_id` of each time that the graph was instantiated.
-
-    Returns
-    -------
-    RemovableHandle
-        Its ``remove()`` ends the registration.
 
     Notes
     -----

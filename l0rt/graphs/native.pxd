@@ -18,7 +18,7 @@ cdef class NativeGraph:
     cdef l0rt_stream* streams       # one a branch, whose native list has recorded
     cdef list lists                 # their owners, by branch; None for those that nothing waits for
     cdef EventPool points           # between branches; None: it needs no event
-    cdef ze_event_handle_t seen     # as a Plan's
+    cdef ze_event_handle_t callback_event    # as a Plan's
     cdef Graph graph
     cdef ExecutableGraph executable
 

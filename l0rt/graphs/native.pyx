@@ -41,20 +41,20 @@ cdef class NativeGraph:
 
     @staticmethod
     cdef NativeGraph build(Recording recording):
-        cdef NativeGraph made = NativeGraph.__new__(NativeGraph)
-        made.recording = recording
-        made.lists = []
-        made.streams = <l0rt_stream*>calloc(recording.capture.branch_count, sizeof(l0rt_stream))
-        if made.streams == NULL:
+        cdef NativeGraph self = NativeGraph.__new__(NativeGraph)
+        self.recording = recording
+        self.lists = []
+        self.streams = <l0rt_stream*>calloc(recording.capture.branch_count, sizeof(l0rt_stream))
+        if self.streams == NULL:
             raise MemoryError()
         try:
-            open_lists(made)
-            record(made)
-            made.executable = ExecutableGraph.of(made.graph)
+            open_lists(self)
+            record(self)
+            self.executable = ExecutableGraph.of(self.graph)
         except BaseException:
-            made.close()
+            self.close()
             raise
-        return made
+        return self
 
     cdef bint fits(self, const l0rt_stream* stream) noexcept nogil:
         return stream.ordinal == self.streams[0].ordinal and stream.in_order
@@ -83,7 +83,7 @@ cdef int open_lists(NativeGraph self) except -1:
     """One list for each branch that the end waits for."""
     cdef l0rt_capture* capture = self.recording.capture
     cdef l0rt_stream* stream
-    cdef CommandList made
+    cdef CommandList commands
     cdef uint32_t i
     cdef set used = {0}
     for i in range(1, capture.count + 1):
@@ -95,10 +95,10 @@ cdef int open_lists(NativeGraph self) except -1:
         if i not in used:
             self.lists.append(None)
             continue
-        made = CommandList.immediate(core_context(stream.device.index), core_device(stream.device.index),
+        commands = CommandList.immediate(core_context(stream.device.index), core_device(stream.device.index),
                                      stream.ordinal, stream.queue, stream.priority, True)
-        self.lists.append(made)
-        stream.list = made._h
+        self.lists.append(commands)
+        stream.list = commands._h
     return 0
 
 
@@ -141,19 +141,19 @@ cdef int end_quietly(CommandList first) except -1:
 cdef int choose_points(NativeGraph self, ze_event_handle_t* behind) except -1:
     """An event behind each node that another branch waits for, and one for callbacks, as those of a Plan."""
     cdef l0rt_capture* capture = self.recording.capture
-    cdef ze_event_handle_t wanted = <ze_event_handle_t><void*>self.streams      # not NULL
+    cdef ze_event_handle_t mark = <ze_event_handle_t><void*>self.streams      # not NULL
     cdef l0rt_node* node
     cdef uint32_t i, count = 0
     for i in range(1, capture.count + 1):
         node = &capture.nodes[i - 1]
         if node.kind == NODE_WAIT and self.recording.is_needed(i):
             count += behind[node.after] == NULL
-            behind[node.after] = wanted
+            behind[node.after] = mark
     if count == 0 and capture.objects == NULL:
         return 0
     self.points = event_pool_for(
         self.streams[0].device.index, count + (capture.objects != NULL), True, False)
-    self.seen = self.points.events[count] if capture.objects != NULL else NULL
+    self.callback_event = self.points.events[count] if capture.objects != NULL else NULL
     for i in range(capture.count + 1):
         if behind[i] != NULL:
             count -= 1
@@ -176,7 +176,7 @@ cdef int record_nodes(NativeGraph self, const ze_event_handle_t* behind) except 
             append_wait(stream, behind[node.after])
         else:
             if node.kind == NODE_CALLBACK:
-                append_signal(stream, self.seen)
+                append_signal(stream, self.callback_event)
             append_node(stream, node, NULL)
         append_signal(stream, behind[i])
     return 0

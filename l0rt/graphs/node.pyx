@@ -182,19 +182,19 @@ made_by(Node, "the nodes of a graph are graph.nodes")
 
 
 cdef tuple nodes_of(Recording recording):
-    cdef list found = []
-    cdef Node made
+    cdef list nodes = []
+    cdef Node node
     cdef uint32_t i
     if recording is None:
         raise NoNodesError("the graph has nothing captured yet")
     with recording.turn:
         recording.check_open()
         for i in range(recording.capture.count):
-            made = Node.__new__(Node)
-            made.recording, made.number = recording, i + 1
-            made.kind = node_kind(&recording.capture.nodes[i])
-            found.append(made)
-    return tuple(found)
+            node = Node.__new__(Node)
+            node.recording, node.number = recording, i + 1
+            node.kind = node_kind(&recording.capture.nodes[i])
+            nodes.append(node)
+    return tuple(nodes)
 
 
 cdef l0rt_node* node_of(Node self) except NULL:
@@ -233,7 +233,7 @@ cdef Kernel kernel_of_node(Node self):
 
 cdef int update_kernel(Node self, args, groups, group_size) except -1:
     cdef uint32_t[3] count, size
-    cdef uint32_t taken = 0, i
+    cdef uint32_t changes = 0, i
     cdef l0rt_access* access
     cdef int how
     cdef Kernel kernel = kernel_of_node(self)
@@ -250,24 +250,24 @@ cdef int update_kernel(Node self, args, groups, group_size) except -1:
         Kernel_check_size(kernel, size)
     try:
         for index, value in entries.items():
-            if taken == most:
+            if changes == most:
                 raise RuntimeError("args changed while it was read")
-            which[taken] = index_of(kernel, index)
-            taken += 1
-            argument_take(kernel.takes, which[taken - 1], value, &slots[taken - 1], &values[taken - 1], NULL)
+            which[changes] = index_of(kernel, index)
+            changes += 1
+            argument_take(kernel.takes, which[changes - 1], value, &slots[changes - 1], &values[changes - 1], NULL)
         with self.recording.turn:
-            change_launch(self, kernel, taken, which, values, count if groups is not None else NULL,
+            change_launch(self, kernel, changes, which, values, count if groups is not None else NULL,
                           size if group_size is not None else NULL)
-            for i in range(taken):
+            for i in range(changes):
                 access = &launch_of(node_of(self)).accesses[which[i]]
-                how = access.how        # of the launch: its module tells more than the node's kernel may
+                how = access.how        # of the launch: its module may know more than the node's kernel
                 access[0] = slot_access(kernel.takes, which[i], &slots[i])
                 if how != 0:
                     access.how = how
     finally:
-        while taken > 0:
-            taken -= 1
-            slot_let_go(&slots[taken])
+        while changes > 0:
+            changes -= 1
+            slot_let_go(&slots[changes])
     return 0
 
 
@@ -288,18 +288,18 @@ cdef uint32_t index_of(Kernel kernel, index) except? 0:
     return at
 
 
-cdef int change_launch(Node self, Kernel kernel, uint32_t taken, const uint32_t* which, const l0rt_arg* values,
+cdef int change_launch(Node self, Kernel kernel, uint32_t changes, const uint32_t* which, const l0rt_arg* values,
                        const uint32_t* groups, const uint32_t* size) except -1:
     """With what was taken from the caller: nothing else runs meanwhile that could change the node."""
     cdef l0rt_node* node = node_of(self)
     cdef l0rt_recorded_launch* launch = launch_of(node)
-    cdef l0rt_recorded_launch* made
+    cdef l0rt_recorded_launch* changed
     cdef bytearray scratch = bytearray((launch.count + 1) * sizeof(l0rt_arg))
     cdef l0rt_arg* all_values = <l0rt_arg*>PyByteArray_AS_STRING(scratch)
     cdef uint32_t i
     cdef bint changes_local = size != NULL
     memcpy(all_values, launch.args, launch.count * sizeof(l0rt_arg))
-    for i in range(taken):
+    for i in range(changes):
         if (values[i].value == NULL) != (launch.args[which[i]].value == NULL) or (
                 values[i].value != NULL and values[i].size != launch.args[which[i]].size):
             raise TypeError(f"{kernel.name}() argument {which[i]} must have {launch.args[which[i]].size} bytes, as in "
@@ -310,10 +310,10 @@ cdef int change_launch(Node self, Kernel kernel, uint32_t taken, const uint32_t*
         launch_check(launch, groups if groups != NULL else launch.groups, size if size != NULL else launch.group_size,
                      all_values)
     self.recording.announce_change()
-    made = launch_changed(launch, taken, which, values, groups, size, self.recording.now)
-    if made == NULL:
+    changed = launch_changed(launch, changes, which, values, groups, size, self.recording.now)
+    if changed == NULL:
         raise MemoryError()
-    node.payload = made
+    node.payload = changed
     free(launch)
     self.recording.note_change(self.number)
     return 0
@@ -329,7 +329,7 @@ cdef int update_memory(Node self, src, dst, value) except -1:
     cdef Side target = None
     cdef Side source = None
     cdef bytes pattern = None
-    cdef void* kept = NULL
+    cdef void* copy = NULL
     cdef size_t target_span = nbytes if rows == NULL else rows_span(rows, rows.target_pitch)
     cdef size_t source_span = nbytes if rows == NULL else rows_span(rows, rows.source_pitch)
     if dst is not None:
@@ -347,22 +347,22 @@ cdef int update_memory(Node self, src, dst, value) except -1:
             check_apart(node.target if target is None else target.operand.pointer,
                         node.source if source is None else source.operand.pointer, nbytes, rows)
         if pattern is not None:
-            kept = malloc(len(pattern))
-            if kept == NULL:
+            copy = malloc(len(pattern))
+            if copy == NULL:
                 raise MemoryError()
-            memcpy(kept, <const char*>pattern, len(pattern))
+            memcpy(copy, <const char*>pattern, len(pattern))
         try:
             self.recording.announce_change()
         except BaseException:
-            free(kept)
+            free(copy)
             raise
         if target is not None:
             node.target = target.operand.pointer
         if source is not None:
             node.source = source.operand.pointer
-        if kept != NULL:
+        if copy != NULL:
             free(node.payload)
-            node.payload, node.size = kept, len(pattern)
+            node.payload, node.size = copy, len(pattern)
         self.recording.note_change(self.number)
     return 0
 

@@ -28,7 +28,7 @@ class Layout:
         self.waits = {}  # node -> the nodes for which it waits
         self.end = len(nodes) + 1
         behind = {0: {0}}  # branch -> the nodes that its next one is behind
-        at = {0: {0}}  # the same of each node, for who waits for it
+        at = {0: {0}}  # the same of each node, for the nodes that wait for it
         for number, (_, _, _, branch, _, wait) in enumerate(nodes, 1):
             if wait is not None:
                 behind[branch] = behind.get(branch, set()) | at[wait[1]]
@@ -48,13 +48,13 @@ class Layout:
         """Return the coordinates of a node's middle."""
         return 20 + WIDTH // 2 + ACROSS * self.columns[number], TOP + DOWN * self.rows[number]
 
-    def box(self, number, kind, text, told):
+    def box(self, number, kind, text, title):
         x, y = self.middle(number)
-        shown = text if len(text) <= 28 else f"{text[:27]}…"
+        label = text if len(text) <= 28 else f"{text[:27]}…"
         return (
-            f'<g class="{kind}"><title>{escape(told)}</title>'
+            f'<g class="{kind}"><title>{escape(title)}</title>'
             f'<rect x="{x - WIDTH // 2}" y="{y - HEIGHT // 2}" width="{WIDTH}" height="{HEIGHT}" rx="5"/>'
-            f'<text x="{x}" y="{y + 4}">{escape(shown)}</text></g>'
+            f'<text x="{x}" y="{y + 4}">{escape(label)}</text></g>'
         )
 
     def line(self, first, second, is_event):
@@ -68,7 +68,7 @@ class Layout:
 
 
 def page(nodes):
-    """Return what `recording.described` tells as a page of HTML that needs nothing else."""
+    """Return the rows of `recording.described` as one self-contained page of HTML."""
     from string import Template
 
     layout = Layout(nodes)
@@ -89,14 +89,14 @@ def page(nodes):
         cells = [kind, name or "", short(stream), f"{nbytes:,}" if nbytes else "", waits]
         rows += [f'<tr><td class="number">{number}</td>' + "".join(f"<td>{escape(c)}</td>" for c in cells) + "</tr>"]
     counts = {kind: sum(node[0] == kind for node in nodes) for kind in ("kernel", "copy", "fill", "callback")}
-    told = [f"{count} of kind {kind}" for kind, count in counts.items() if count]
+    texts = [f"{count} of kind {kind}" for kind, count in counts.items() if count]
     events = len({one for waits in layout.waits.values() for one in waits})
     nbytes = size_text(sum(node[4] for node in nodes))
     with open(os.path.join(os.path.dirname(__file__), "page.html"), encoding="utf-8") as file:
         template = Template(file.read())
     return template.substitute(
         title=f"Graph of {len(rows)} nodes",
-        summary=f"Nodes: {', '.join(told) or 'none'}. Streams: {len(streams) or 1}. "
+        summary=f"Nodes: {', '.join(texts) or 'none'}. Streams: {len(streams) or 1}. "
         f"Events that are waited for: {events}. Copied and filled: {nbytes}.",
         width=40 + ACROSS * (max(streams, default=0) + 1),
         height=TOP + DOWN * (max(layout.rows.values()) + 1),

@@ -20,7 +20,7 @@ cdef class Recording:
     # Pinned memory: the number of the replay that runs, and for each callback that of the last one that was there.
     cdef object places
     cdef uint64_t number            # how many replays were begun
-    cdef readonly object turn       # who replays, builds, changes or drops does it alone
+    cdef readonly object turn       # one thread at a time replays, builds, changes or drops
     cdef bint is_busy               # a thread that has the turn is between take_turn and end_turn
     # Changes of nodes are counted. What was built of the nodes looks at those that were changed since, and clears them.
     cdef uint64_t now

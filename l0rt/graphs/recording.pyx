@@ -62,27 +62,27 @@ cdef class Recording:
 
     @staticmethod
     cdef Recording begin(l0rt_stream* stream, int mode, pool, list states):
-        cdef Recording made = Recording.__new__(Recording)
+        cdef Recording self = Recording.__new__(Recording)
         cdef CapturedState state
         with nogil:
             queue_open(stream)
-        made.turn, made.pools, made.states = RLock(), [pool], states
-        made.pinned_pool = Pool()
+        self.turn, self.pools, self.states = RLock(), [pool], states
+        self.pinned_pool = Pool()
         cdef size_t private_pool = keep_addresses(pool, True)
-        store_int(&made.pinned_pool.private_pool.holders, 1)
+        store_int(&self.pinned_pool.private_pool.holders, 1)
         try:
-            made.capture = capture_new(
-                stream, mode, <l0rt_private_pool*>private_pool, made.pinned_pool.private_pool, made.pools)
+            self.capture = capture_new(
+                stream, mode, <l0rt_private_pool*>private_pool, self.pinned_pool.private_pool, self.pools)
         except BaseException:
             keep_addresses(pool, False)
             raise
         try:
             for state in states:
-                state.begin(made.capture.id)
+                state.begin(self.capture.id)
         except BaseException:
-            made.close()
+            self.close()
             raise
-        return made
+        return self
 
     cdef int end(self) except -1:
         cdef l0rt_capture* capture = self.capture
@@ -214,25 +214,25 @@ cdef class Place:
 
     @staticmethod
     cdef Place of(Recording recording, size_t at, end):
-        cdef Place made = Place.__new__(Place)
-        made.places, made.end, made.number = recording.places, end, recording.number
-        made.reached = &(<uint64_t*><size_t>recording.places.ptr)[at]
-        return made
+        cdef Place self = Place.__new__(Place)
+        self.places, self.end, self.number = recording.places, end, recording.number
+        self.reached = &(<uint64_t*><size_t>recording.places.ptr)[at]
+        return self
 
     def synchronize(self, timeout=None):
         """Wait until the work before it is complete. Lists have no event that is new in each replay, so the host looks
         for the number from time to time, in steps of an eighth of the wait, and meanwhile waits for the replay's end,
         which also raises what went wrong."""
-        cdef double begun = monotonic(), passed = 0
+        cdef double began = monotonic(), elapsed = 0
         while l0rt_load64(self.reached) < self.number:
-            pause = min(max(SHORTEST, passed / 8), LONGEST)
+            pause = min(max(SHORTEST, elapsed / 8), LONGEST)
             if timeout is not None:
-                pause = min(pause, timeout - passed)
+                pause = min(pause, timeout - elapsed)
                 if pause <= 0:
                     return False
             if self.end.synchronize(pause, policy="block"):
                 break
-            passed = monotonic() - begun
+            elapsed = monotonic() - began
         if hooked:
             call_hooks(EVENT_SYNCHRONIZATION, <uint64_t>self.reached, 0, 0, 0)
         return True
@@ -251,15 +251,15 @@ cdef list states_of(list generators, int index):
     """What a capture of streams of this device draws from. The memory is no node's, and so of the default stream."""
     cdef Generator default = default_generator(index)
     cdef Generator generator
-    found = []
+    states = []
     for registered in [default, *generators]:
         generator = registered
         if generator.index != index:
             raise ValueError(f"the graph is of device {index}, a generator that was registered of {generator.device}")
         if generator.state is not default.state or generator is default:
             memory = empty(STATE_BYTES, device=index, stream=default_stream(index))
-            found.append(CapturedState.create(generator, memory))
-    return found
+            states.append(CapturedState.create(generator, memory))
+    return states
 
 
 cdef int end_states(list states) except -1:
@@ -270,22 +270,22 @@ cdef int end_states(list states) except -1:
 
 
 cdef int place_callbacks(Recording self) except -1:
-    """Each callback is a copy of the replay's number to a place of its own, which tells the host."""
+    """Each callback is a copy of the replay's number to a place of its own, which the host reads."""
     cdef l0rt_capture* capture = self.capture
     cdef uint64_t* places
     cdef uint32_t i, at = 0
     if capture.objects == NULL:
         return 0
-    kept = <list>capture.objects
-    self.places = empty(sizeof(uint64_t) * (len(kept) + 1), device=capture.branches[0].device.index, kind="host")
+    objects = <list>capture.objects
+    self.places = empty(sizeof(uint64_t) * (len(objects) + 1), device=capture.branches[0].device.index, kind="host")
     places = <uint64_t*><size_t>self.places.ptr
-    memset(places, 0, sizeof(uint64_t) * (len(kept) + 1))
+    memset(places, 0, sizeof(uint64_t) * (len(objects) + 1))
     self.called = []
     for i in range(capture.count):
         if capture.nodes[i].kind == NODE_CALLBACK:
             at += 1
             capture.nodes[i].source, capture.nodes[i].target = places, &places[at]
-            self.called.append((capture.nodes[i].branch, at, *kept[capture.nodes[i].size]))
+            self.called.append((capture.nodes[i].branch, at, *objects[capture.nodes[i].size]))
     return 0
 
 
@@ -320,15 +320,15 @@ def described(Recording recording not None):
     cdef l0rt_capture* capture
     cdef l0rt_node* node
     cdef uint32_t i
-    found = []
+    rows = []
     with recording.turn:
         capture = recording.capture
         for i in range(capture.count if capture != NULL else 0):
             node = &capture.nodes[i]
-            found.append((
+            rows.append((
                 node_kind(node), node_name(recording, node), queue_name(capture.branches[node.branch].stream),
                 node.branch, node.nbytes, (node.after_branch, node.after) if node.kind == NODE_WAIT else None))
-    return found
+    return rows
 
 
 def accesses_at(size_t address):

@@ -55,9 +55,9 @@ cdef class Plan:
     cdef EventPool pool
     cdef ze_event_handle_t* behind  # each node, 0 being the beginning; NULL: nothing waits for it
     cdef ze_event_handle_t* opened  # of each branch but the first: in each replay, its first list waits for that of all
-    cdef ze_event_handle_t begun    # by the stream that replays, for the lists,
-    cdef ze_event_handle_t ended    # and by the lists
-    cdef ze_event_handle_t seen     # before callbacks, so that the host sees what was done; nobody waits for it
+    cdef ze_event_handle_t start_event   # by the stream that replays, for the lists,
+    cdef ze_event_handle_t end_event     # and by the lists
+    cdef ze_event_handle_t callback_event    # before callbacks: the host sees finished work; no call waits for it
 
     @staticmethod
     cdef Plan make(Recording recording)

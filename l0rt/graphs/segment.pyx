@@ -116,43 +116,43 @@ cdef class Plan:
 
     @staticmethod
     cdef Plan make(Recording recording):
-        cdef Plan made = Plan.__new__(Plan)
+        cdef Plan self = Plan.__new__(Plan)
         cdef l0rt_capture* capture = recording.capture
         cdef uint32_t i
-        made.recording = recording
-        made.device = capture.branches[0].device
-        made.segments = []
-        made.lists = <l0rt_stream*>calloc(capture.branch_count, sizeof(l0rt_stream))
-        made.opened = <ze_event_handle_t*>calloc(capture.branch_count, sizeof(ze_event_handle_t))
-        made.behind = <ze_event_handle_t*>calloc(capture.count + 1, sizeof(ze_event_handle_t))
-        made.where = <uint32_t*>calloc(capture.count + 1, sizeof(uint32_t))
-        made.place = <uint32_t*>calloc(capture.count + 1, sizeof(uint32_t))
-        if (made.lists == NULL or made.opened == NULL or made.behind == NULL or made.where == NULL
-                or made.place == NULL):
+        self.recording = recording
+        self.device = capture.branches[0].device
+        self.segments = []
+        self.lists = <l0rt_stream*>calloc(capture.branch_count, sizeof(l0rt_stream))
+        self.opened = <ze_event_handle_t*>calloc(capture.branch_count, sizeof(ze_event_handle_t))
+        self.behind = <ze_event_handle_t*>calloc(capture.count + 1, sizeof(ze_event_handle_t))
+        self.where = <uint32_t*>calloc(capture.count + 1, sizeof(uint32_t))
+        self.place = <uint32_t*>calloc(capture.count + 1, sizeof(uint32_t))
+        if (self.lists == NULL or self.opened == NULL or self.behind == NULL or self.where == NULL
+                or self.place == NULL):
             raise MemoryError()
         for i in range(capture.branch_count):
-            fill_list(&made.lists[i], capture.branches[i])
-        events_of(made)
-        divide(made)
-        return made
+            fill_list(&self.lists[i], capture.branches[i])
+        events_of(self)
+        divide(self)
+        return self
 
     cdef Version record(self, Segment segment):
-        cdef Version made = Version.__new__(Version)
+        cdef Version version = Version.__new__(Version)
         cdef l0rt_stream* list = &self.lists[segment.branch]
         cdef int index = list.device.index
-        made.is_mutable = segment.is_mutable
-        if made.is_mutable:
-            made.ids = <uint64_t*>calloc(segment.count, sizeof(uint64_t))
-            if made.ids == NULL:
+        version.is_mutable = segment.is_mutable
+        if version.is_mutable:
+            version.ids = <uint64_t*>calloc(segment.count, sizeof(uint64_t))
+            if version.ids == NULL:
                 raise MemoryError()
-        made.commands = CommandList.regular(
-            core_context(index), core_device(index), list.ordinal, list.in_order, made.is_mutable)
+        version.commands = CommandList.regular(
+            core_context(index), core_device(index), list.ordinal, list.in_order, version.is_mutable)
         try:
-            write(self, segment, made)
+            write(self, segment, version)
         except BaseException:
-            made.close()
+            version.close()
             raise
-        return made
+        return version
 
     cdef int record_anew(self, Segment segment, Version version) except -1:
         cdef l0rt_stream* list = &self.lists[segment.branch]
@@ -221,16 +221,16 @@ cdef int events_of(Plan self) except -1:
     """One event behind each node that a branch waits for, one for the beginning of each branch, two for the stream
     that replays, and one for callbacks."""
     cdef l0rt_capture* capture = self.recording.capture
-    cdef ze_event_handle_t wanted = <ze_event_handle_t><void*>self.lists    # not NULL
+    cdef ze_event_handle_t mark = <ze_event_handle_t><void*>self.lists    # not NULL
     cdef uint32_t i, count = 0
     for i in range(1, capture.count + 1):
         if self.recording.is_needed(i):
             if capture.nodes[i - 1].branch != 0 and self.opened[capture.nodes[i - 1].branch] == NULL:
-                self.opened[capture.nodes[i - 1].branch] = wanted
+                self.opened[capture.nodes[i - 1].branch] = mark
                 count += 1
             if capture.nodes[i - 1].kind == NODE_WAIT:
                 count += self.behind[capture.nodes[i - 1].after] == NULL
-                self.behind[capture.nodes[i - 1].after] = wanted
+                self.behind[capture.nodes[i - 1].after] = mark
     self.pool = event_pool_for(self.device.index, count + 3, False, False)
     for i in range(capture.count + 1):
         if self.behind[i] != NULL:
@@ -240,35 +240,36 @@ cdef int events_of(Plan self) except -1:
         if self.opened[i] != NULL:
             count -= 1
             self.opened[i] = self.pool.events[count + 3]
-    self.begun, self.ended, self.seen = self.pool.events[0], self.pool.events[1], self.pool.events[2]
+    self.start_event, self.end_event = self.pool.events[0], self.pool.events[1]
+    self.callback_event = self.pool.events[2]
     return 0
 
 
 cdef Segment open_segment(Plan self, uint32_t branch, bint is_opening):
     """A new one of the branch: it is executed behind all so far."""
-    cdef Segment made = Segment.__new__(Segment)
-    made.at, made.branch, made.is_opening = len(self.segments), branch, is_opening
-    self.segments.append(made)
-    return made
+    cdef Segment segment = Segment.__new__(Segment)
+    segment.at, segment.branch, segment.is_opening = len(self.segments), branch, is_opening
+    self.segments.append(segment)
+    return segment
 
 
 cdef int divide(Plan self) except -1:
     cdef l0rt_capture* capture = self.recording.capture
     cdef list newest = [None] * capture.branch_count        # the segments that nodes are added to
-    cdef list begun = [False] * capture.branch_count        # they have commands, and not only waits
+    cdef list has_commands = [False] * capture.branch_count        # they have commands, and not only waits
     cdef Segment segment
     cdef l0rt_node* node
     cdef uint32_t i
-    newest[0], begun[0] = open_segment(self, 0, True), True
+    newest[0], has_commands[0] = open_segment(self, 0, True), True
     for i in range(1, capture.count + 1):
         node = &capture.nodes[i - 1]
         if not self.recording.is_needed(i):
             continue
         # a list waits in its beginning, and for none that is executed behind it
         if newest[node.branch] is None or (node.kind == NODE_WAIT and (
-                begun[node.branch] or (<Segment>newest[node.branch]).at + 1 != len(self.segments))):
+                has_commands[node.branch] or (<Segment>newest[node.branch]).at + 1 != len(self.segments))):
             newest[node.branch] = open_segment(self, node.branch, newest[node.branch] is None)
-            begun[node.branch] = False
+            has_commands[node.branch] = False
         segment = newest[node.branch]
         if segment.count == 0:
             segment.first = i
@@ -276,7 +277,7 @@ cdef int divide(Plan self) except -1:
         self.where[i], self.place[i] = segment.at, segment.count
         segment.count += 1
         if node.kind != NODE_WAIT or self.behind[i] != NULL:
-            begun[node.branch] = True
+            has_commands[node.branch] = True
     return 0
 
 
@@ -325,7 +326,7 @@ cdef int begin_list(Plan self, Segment segment, l0rt_stream* list) except -1 nog
         append_wait(list, self.opened[segment.branch])
         reset(list, self.opened[segment.branch])
     elif segment.is_opening:
-        append_wait(list, self.begun)
+        append_wait(list, self.start_event)
         for i in range(1, self.recording.capture.branch_count):
             append_signal(list, self.opened[i])
         append_signal(list, self.behind[0])
@@ -338,8 +339,8 @@ cdef int end_list(Plan self, l0rt_stream* list) except -1 nogil:
     for i in range(self.recording.capture.count + 1):
         if self.behind[i] != NULL:
             reset(list, self.behind[i])
-    reset(list, self.begun)
-    return append_signal(list, self.ended)
+    reset(list, self.start_event)
+    return append_signal(list, self.end_event)
 
 
 cdef bint is_last_of_first(Plan self, Segment segment) noexcept:
@@ -369,7 +370,7 @@ cdef int write(Plan self, Segment segment, Version version) except -1:
                 append_wait(list, self.behind[node.after])
             else:
                 if node.kind == NODE_CALLBACK:
-                    append_signal(list, self.seen)
+                    append_signal(list, self.callback_event)
                 append_node(list, node, NULL if version.ids == NULL else &version.ids[self.place[i]])
             append_signal(list, self.behind[i])
         if ends:

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Dask with one worker process a device, and results that move to the host and the disk when memory is short."""
 
+from __future__ import annotations
+
 import logging as _logging
 import os as _os
 import sys as _sys
@@ -21,6 +23,13 @@ import l0rt.accelerator as _acc
 from l0rt.buffers.buffer import Buffer as _Buffer
 from l0rt.buffers.empty import empty as _empty
 from l0rt.interop import worker as _worker
+
+TYPE_CHECKING = False  # type checkers take it for true
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from typing import Any, TypeAlias
+
+    _Size: TypeAlias = int | float | str | None
 
 __all__ = ["DevicePlugin", "LocalDeviceCluster", "SpillingStore"]
 
@@ -65,27 +74,27 @@ class LocalDeviceCluster(_LocalCluster):
 
     def __init__(
         self,
-        devices=None,
+        devices: Iterable[int] | None = None,
         *,
-        n_workers=None,
-        threads_per_worker=1,
-        device_memory_limit=None,
-        device_target=_TARGET,
-        pool_size=None,
-        memory_limit="auto",
-        disk_limit=None,
-        host="127.0.0.1",
-        dashboard_address=None,
-        plugins=(),
-        **kwargs,
-    ):
+        n_workers: int | None = None,
+        threads_per_worker: int = 1,
+        device_memory_limit: _Size = None,
+        device_target: _Size = _TARGET,
+        pool_size: _Size = None,
+        memory_limit: _Size = "auto",
+        disk_limit: int | None = None,
+        host: str | None = "127.0.0.1",
+        dashboard_address: str | None = None,
+        plugins: Iterable[Any] = (),
+        **kwargs: Any,
+    ) -> None:
         count = len(_worker.masks())
-        chosen = list(range(count)) if devices is None else list(devices)
-        workers = len(chosen) if n_workers is None else n_workers
-        if not 0 < workers <= len(chosen):
-            raise ValueError(f"n_workers must be from 1 to {len(chosen)}, the number of devices, got {workers}")
+        indexes = list(range(count)) if devices is None else list(devices)
+        workers = len(indexes) if n_workers is None else n_workers
+        if not 0 < workers <= len(indexes):
+            raise ValueError(f"n_workers must be from 1 to {len(indexes)}, the number of devices, got {workers}")
         plugin = DevicePlugin(
-            devices=chosen, device_memory_limit=device_memory_limit, device_target=device_target, pool_size=pool_size
+            devices=indexes, device_memory_limit=device_memory_limit, device_target=device_target, pool_size=pool_size
         )
         host_limit = _parse_memory_limit(memory_limit, 1, workers, logger=_logger)
         super().__init__(
@@ -118,14 +127,22 @@ class DevicePlugin(_WorkerPlugin):
 
     name = "l0rt-device"
 
-    def __init__(self, *, devices=None, device_memory_limit=None, device_target=_TARGET, pool_size=None, timeout=30.0):
+    def __init__(
+        self,
+        *,
+        devices: Iterable[int] | None = None,
+        device_memory_limit: _Size = None,
+        device_target: _Size = _TARGET,
+        pool_size: _Size = None,
+        timeout: float = 30.0,
+    ) -> None:
         for what, value in (("device_memory_limit", device_memory_limit), ("pool_size", pool_size)):
             _worker.size(value, 0, what)
         _worker.size(device_target, 0, "device_target")
         self.devices, self.timeout = devices, timeout
         self.device_memory_limit, self.device_target, self.pool_size = device_memory_limit, device_target, pool_size
 
-    def setup(self, worker):
+    def setup(self, worker: Any) -> None:
         """Take a device; Dask calls it in the worker's process before the first task."""
         index = _worker.claim(worker.scheduler.address, devices=self.devices, timeout=self.timeout)
         most = _worker.limit_memory(self.device_memory_limit, self.pool_size)
@@ -158,8 +175,14 @@ class SpillingStore(_MutableMapping):
         What is where. Do not change them.
     """
 
-    def __init__(self, worker_local_directory, device_limit=None, host_limit=None, disk_limit=None):
-        self._host = {}
+    def __init__(
+        self,
+        worker_local_directory: str,
+        device_limit: int | None = None,
+        host_limit: int | None = None,
+        disk_limit: int | None = None,
+    ) -> None:
+        self._host: Any = {}
         part = _dask.config.get("distributed.worker.memory.target")
         if host_limit and part:
             folder = _os.path.join(worker_local_directory, "storage")
@@ -167,21 +190,21 @@ class SpillingStore(_MutableMapping):
             self._host = _SpillBuffer(folder, target=int(host_limit * part), max_spill=most)
         # A value that a task still uses is on the device anyway: it is found again and not made twice.
         moved = _zict.Cache(_zict.Func(_to_host, _to_device, self._host), _zict.WeakValueMapping())
-        self._sizes = {}  # key -> bytes of device memory, of the values that have some, wherever they are
+        self._sizes: dict = {}  # key -> bytes of device memory, of the values that have some, wherever they are
         self._device = _zict.Buffer({}, moved, _sys.maxsize, weight=lambda key, value: self._sizes[key])
         self.device_limit = device_limit
 
     @property
-    def device_limit(self):
+    def device_limit(self) -> int | None:
         """Bytes of device memory that values may have, None for no limit. A lower limit moves values at once."""
         return None if self._device.n == _sys.maxsize else self._device.n
 
     @device_limit.setter
-    def device_limit(self, limit):
+    def device_limit(self, limit: int | None) -> None:
         self._device.n = _sys.maxsize if limit is None else limit
         self._free_device(0)
 
-    def __setitem__(self, key, value):
+    def __setitem__(self, key: Any, value: Any, /) -> None:
         if key in self:
             del self[key]
         nbytes = _device_bytes(value, set())
@@ -192,7 +215,7 @@ class SpillingStore(_MutableMapping):
         self._device.set_noevict(key, value)
         self._free_device(0)
 
-    def __getitem__(self, key):
+    def __getitem__(self, key: Any, /) -> Any:
         if key not in self._sizes:
             return self._host[key]
         nbytes = self._sizes[key]
@@ -200,7 +223,7 @@ class SpillingStore(_MutableMapping):
             self._free_device(nbytes)  # before its memory is allocated, so that both are never there at a time
         return self._device[key]
 
-    def __delitem__(self, key):
+    def __delitem__(self, key: Any, /) -> None:
         if key in self._sizes:
             del self._device[key]
             del self._sizes[key]
@@ -210,11 +233,11 @@ class SpillingStore(_MutableMapping):
     def __contains__(self, key):
         return key in self._sizes or key in self._host
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         yield from list(self._sizes)
         yield from [key for key in self._host if key not in self._sizes]
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._sizes) + sum(key not in self._sizes for key in self._host)
 
     def _free_device(self, nbytes):
@@ -225,25 +248,25 @@ class SpillingStore(_MutableMapping):
             _logger.exception("results could not be moved to the host, and stay on the device")
 
     @property
-    def device(self):
+    def device(self) -> Mapping[Any, Any]:
         return self._device.fast
 
     @property
-    def host(self):
+    def host(self) -> Mapping[Any, Any]:
         return getattr(self._host, "fast", self._host)
 
     @property
-    def disk(self):
+    def disk(self) -> Mapping[Any, Any]:
         return getattr(self._host, "slow", {})
 
     # What Dask's worker looks for: to move more to the disk when the process has too much, and for its dashboard.
 
     @property
-    def fast(self):
+    def fast(self) -> Mapping[Any, Any]:
         """What `evict` could move: true if there is anything."""
         return self.host if self._host is not self.host else {}
 
-    def evict(self):
+    def evict(self) -> int:
         """Move what was used least recently from the host's memory to the disk.
 
         Returns
@@ -254,7 +277,7 @@ class SpillingStore(_MutableMapping):
         return self._host.evict()
 
     @property
-    def spilled_total(self):
+    def spilled_total(self) -> tuple[int, int]:
         """Bytes on the disk, as the values have them in memory and in the files."""
         return getattr(self._host, "spilled_total", (0, 0))
 
@@ -294,16 +317,16 @@ def _inner(value):
     return value.values() if type(value) is dict else ()
 
 
-def _device_bytes(value, seen):
+def _device_bytes(value, visited):
     """Return how much device memory a value has, each Buffer once."""
-    if id(value) in seen:
+    if id(value) in visited:
         return 0
     if _is_on_device(value):
-        seen.add(id(value))
+        visited.add(id(value))
         return value.nbytes
     if inner := _inner(value):
-        seen.add(id(value))
-    return sum(_device_bytes(item, seen) for item in inner)
+        visited.add(id(value))
+    return sum(_device_bytes(item, visited) for item in inner)
 
 
 def _changed(value, change, memo):
@@ -311,19 +334,19 @@ def _changed(value, change, memo):
     if id(value) in memo:
         return memo[id(value)]
     if isinstance(value, _Place) or _is_on_device(value):
-        made = change(value)
+        copy = change(value)
     elif type(value) is list:
-        made = memo[id(value)] = []
-        made.extend(_changed(item, change, memo) for item in value)
+        copy = memo[id(value)] = []
+        copy.extend(_changed(item, change, memo) for item in value)
     elif type(value) is dict:
-        made = memo[id(value)] = {}
-        made.update((key, _changed(item, change, memo)) for key, item in value.items())
+        copy = memo[id(value)] = {}
+        copy.update((key, _changed(item, change, memo)) for key, item in value.items())
     elif type(value) is tuple:
-        made = tuple(_changed(item, change, memo) for item in value)
+        copy = tuple(_changed(item, change, memo) for item in value)
     else:
         return value
-    memo[id(value)] = made
-    return made
+    memo[id(value)] = copy
+    return copy
 
 
 def _to_host(value):
@@ -338,8 +361,8 @@ def _to_host(value):
 
 
 def _to_device(spilled):
-    made = [_on_device(frame) for frame in spilled.frames]
-    return _changed(spilled.form, lambda place: made[place.index], {})
+    buffers = [_on_device(frame) for frame in spilled.frames]
+    return _changed(spilled.form, lambda place: buffers[place.index], {})
 
 
 def _on_device(frame, kind="device", device=None):
@@ -360,7 +383,7 @@ def _size_of_spilled(spilled):
 
 @_dask_serialize.register(_Buffer)
 def _serialize(buffer):
-    """Send the contents. They arrive on the receiver's own device, be it another one."""
+    """Send the contents. They arrive on the receiver's own device, which may be another one."""
     return {"kind": buffer.kind, "host": buffer.device.type == "cpu"}, [buffer.numpy()]
 
 

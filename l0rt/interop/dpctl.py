@@ -40,7 +40,7 @@ def native_context(queue: Any) -> int:
     ValueError
         Its device is of another backend, such as OpenCL.
     NotImplementedError
-        SYCL's runtime has not the function that tells the handle.
+        SYCL's runtime does not have the function that returns the handle.
     """
     context = queue.sycl_context if isinstance(queue, _dpctl.SyclQueue) else queue
     if not isinstance(context, _dpctl.SyclContext):
@@ -66,7 +66,7 @@ def native_list(queue: Any) -> int:
     ValueError
         It is not in order, it has a command queue instead of an immediate list, or its device is of another backend.
     NotImplementedError
-        SYCL's runtime has not the function that tells the handle.
+        SYCL's runtime does not have the function that returns the handle.
 
     Notes
     -----
@@ -109,7 +109,7 @@ def stream(queue: Any) -> Stream:
         It is of another context or of a device that l0rt has not, the environment does not choose SYCL's adapter V2, or
         `native_list` refuses it.
     NotImplementedError
-        SYCL's runtime has not the function that tells the handle.
+        SYCL's runtime does not have the function that returns the handle.
 
     Notes
     -----
@@ -118,7 +118,7 @@ def stream(queue: Any) -> Stream:
     queue and one to the stream.
     """
     handle = native_list(queue)
-    if os.environ.get("SYCL_UR_USE_LEVEL_ZERO_V2") != "1":  # nobody tells which adapter a queue is of
+    if os.environ.get("SYCL_UR_USE_LEVEL_ZERO_V2") != "1":  # no function reports which adapter a queue is of
         raise ValueError("a queue is one list in SYCL's adapter V2 only: set SYCL_UR_USE_LEVEL_ZERO_V2=1 before the "
                          "import of dpctl")  # fmt: skip
     if native_context(queue) != _own_context():
@@ -133,8 +133,8 @@ def stream(queue: Any) -> Stream:
 @cache
 def _runtime():
     with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as maps:
-        found = re.search(r"(/\S*/libsycl\.so\S*)$", maps.read(), re.MULTILINE)
-    return ctypes.CDLL(found and found.group(1))
+        match = re.search(r"(/\S*/libsycl\.so\S*)$", maps.read(), re.MULTILINE)
+    return ctypes.CDLL(match and match.group(1))
 
 
 def _method(name, what, *types):
@@ -142,7 +142,7 @@ def _method(name, what, *types):
     try:
         function = _runtime()[name]  # of its own each time: others have other types
     except (AttributeError, OSError) as error:
-        raise NotImplementedError(f"this build of SYCL's runtime does not tell its {what}: {error}") from None
+        raise NotImplementedError(f"this build of SYCL's runtime does not report its {what}: {error}") from None
     function.argtypes, function.restype = types, ctypes.c_void_p
     return function
 

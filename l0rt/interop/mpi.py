@@ -128,9 +128,9 @@ def staged(buffer: Buffer, dtype: Any = "uint8", *, mode: Literal["r", "w", "rw"
             buffer.copy_to(array)
     else:
         array = _np.asarray(buffer).view(kind)
-    given = array.view()
-    given.flags.writeable = "w" in mode
-    yield given
+    view = array.view()
+    view.flags.writeable = "w" in mode
+    yield view
     if is_device and "w" in mode and buffer.nbytes:
         buffer.copy_from(array)
 
@@ -244,9 +244,9 @@ def share(buffer: Buffer | None, comm: Any = None) -> list[Buffer | None]:
             ]
 
         # The second exchange also keeps every Buffer until all ranks have opened it.
-        found: list = []
-        _all_or_error(host, "open the others' memory", lambda: found.extend(open_all()))
-    return found
+        buffers: list = []
+        _all_or_error(host, "open the others' memory", lambda: buffers.extend(open_all()))
+    return buffers
 
 
 def _all_or_error(host, what, function):
@@ -257,7 +257,7 @@ def _all_or_error(host, what, function):
     except Exception as wrong:
         error = wrong
     answers = host.allgather((result, None if error is None else f"{type(error).__name__}: {error}"))
-    failed = [f"rank {rank}: {told}" for rank, (_, told) in enumerate(answers) if told is not None]
+    failed = [f"rank {rank}: {problem}" for rank, (_, problem) in enumerate(answers) if problem is not None]
     if failed:
         raise RuntimeError(f"on this host a rank could not {what}: {'; '.join(failed)}") from error
     return [answer for answer, _ in answers]

@@ -85,10 +85,10 @@ def claim(
     context = _ray.get_runtime_context() if _ray.is_initialized() else None
     if context is None or context.worker.mode != _ray.WORKER_MODE:
         raise RuntimeError("claim a device in an actor or a task of Ray's")
-    taken = context.get_assigned_resources().get(RESOURCE, 0)
-    if taken != 1:
+    count = context.get_assigned_resources().get(RESOURCE, 0)
+    if count != 1:
         raise RuntimeError(
-            f"an actor or task takes one {RESOURCE!r}, with resources={{{RESOURCE!r}: 1}}; it has {taken}"
+            f"an actor or task takes one {RESOURCE!r}, with resources={{{RESOURCE!r}: 1}}; it has {count}"
         )
     index = _worker.claim(f"ray {context.gcs_address}", timeout=timeout)
     _worker.limit_memory(memory_limit, pool_size)

@@ -39,7 +39,7 @@ def masks():
     for device, tile in sorted(set(entries), key=lambda entry: (entry[0], entry[1] or 0)):
         text = str(device) if tile is None else f"{device}.{tile}"
         devices.setdefault(device if hierarchy in (None, "COMPOSITE") else text, []).append(text)
-    return [",".join(found) for found in devices.values()][: _xpu.device_count()]
+    return [",".join(names) for names in devices.values()][: _xpu.device_count()]
 
 
 def claim(scope, *, devices=None, timeout=30.0):
@@ -72,29 +72,29 @@ def claim(scope, *, devices=None, timeout=30.0):
     if not isinstance(scope, str):
         raise TypeError(f"scope must be a str, got {type(scope).__name__}")
     seconds = _real_number(timeout, "timeout")
-    chosen = None if devices is None else [_whole_number(device, "a device") for device in devices]
+    indexes = None if devices is None else [_whole_number(device, "a device") for device in devices]
     if _mine:
         if scope not in _mine:
             raise RuntimeError(f"this process has claimed a device in the scope {next(iter(_mine))!r}")
         return _mine[scope][0]
     if _xpu.is_initialized():
         raise RuntimeError("claim a device before this process uses one: its driver is open, and shows all devices")
-    shown = masks()
-    if chosen is None:
-        chosen = list(range(len(shown)))
-    if wrong := [device for device in chosen if not 0 <= device < len(shown)]:
-        raise ValueError(f"there is no device {wrong[0]}: this process may use {len(shown)}")
-    if not chosen:
+    visible = masks()
+    if indexes is None:
+        indexes = list(range(len(visible)))
+    if wrong := [device for device in indexes if not 0 <= device < len(visible)]:
+        raise ValueError(f"there is no device {wrong[0]}: this process may use {len(visible)}")
+    if not indexes:
         raise RuntimeError("there is no device to claim: `l0rt doctor` says what is missing")
     deadline = _time.monotonic() + seconds
     while True:
-        for index in chosen:
-            if held := _hold(scope, shown[index]):
-                _os.environ["ZE_AFFINITY_MASK"] = shown[index]
-                _mine[scope] = index, held
+        for index in indexes:
+            if lock := _hold(scope, visible[index]):
+                _os.environ["ZE_AFFINITY_MASK"] = visible[index]
+                _mine[scope] = index, lock
                 return index
         if not _time.monotonic() < deadline:
-            raise TimeoutError(f"the devices {chosen} of {scope!r} are all claimed by processes that still run")
+            raise TimeoutError(f"the devices {indexes} of {scope!r} are all claimed by processes that still run")
         _time.sleep(_PAUSE)
 
 
@@ -114,23 +114,23 @@ def _hold(scope, mask):
     Its name is in no file system: the kernel forgets it with the process, and nothing is left behind.
     """
     name = _hashlib.sha256(f"{_os.getuid()} {mask} {scope}".encode()).hexdigest()[:40]
-    held = _socket.socket(_socket.AF_UNIX, _socket.SOCK_DGRAM)
+    lock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_DGRAM)
     try:
-        held.bind(f"\0l0rt-{name}")
+        lock.bind(f"\0l0rt-{name}")
     except OSError:
-        held.close()
+        lock.close()
         return None
-    return held
+    return lock
 
 
 def _let_go():
     """In a forked child: the device is the parent's, and free when the parent ends."""
-    for _, held in _mine.values():
-        held.close()
+    for _, lock in _mine.values():
+        lock.close()
     _mine.clear()
 
 
-def size(value, whole, what):
+def size(value, total, what):
     """Return a number of bytes.
 
     Parameters
@@ -156,7 +156,7 @@ def size(value, whole, what):
     if isinstance(value, float):
         if not 0 < value <= 1:
             raise ValueError(f"{what} as a float is a part, above 0 and up to 1, got {value}")
-        return int(value * whole)
+        return int(value * total)
     number = _whole_number(value, what)
     if number < 0:
         raise ValueError(f"{what} must not be negative, got {number}")

@@ -5,10 +5,13 @@ name.
 A ``device`` is an index, a name such as ``"xpu:1"``, anything with a device, or None for the current one.
 """
 
+from __future__ import annotations
+
 from contextlib import contextmanager as _contextmanager
 
 from l0rt import config as _config
 from l0rt._base.arguments import address_of as _address
+from l0rt._base.described import takes_device as _takes_device
 from l0rt._base.integers import whole_number as _whole
 from l0rt.config import alloc_options as _alloc_options
 from l0rt.errors import InvalidArgumentError as _InvalidArgumentError
@@ -76,6 +79,14 @@ from l0rt.runtime.memory.pools import record_use as _record_use
 from l0rt.runtime.memory.pools import trim_pools as _trim
 from l0rt.runtime.memory.registration import Registration, is_pinned, register
 from l0rt.runtime.memory.trace import segments as _segments
+
+TYPE_CHECKING = False  # type checkers take it for true
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    from l0rt.config.alloc_options import AllocConf
+    from l0rt.runtime.streams.naming import _Device
 
 __all__ = [
     "Adaptor",
@@ -154,7 +165,7 @@ __all__ = [
 ]
 
 
-def empty_cache(device=None, *, stream=None, pool=None):
+def empty_cache(device: _Device = None, *, stream: Any = None, pool: _AnyPool | None = None) -> None:
     """Give unused cached device memory back to the driver.
 
     What a private pool has cached stays, until the pool is dropped or is named: as ``pool``, or by its own
@@ -186,7 +197,9 @@ def empty_cache(device=None, *, stream=None, pool=None):
         _trim(device, stream, pool)
 
 
-def memory_snapshot(mempool_id=None, include_traces=True, *, device=None):
+def memory_snapshot(
+    mempool_id: _AnyPool | tuple[int, int] | None = None, include_traces: bool = True, *, device: _Device = None
+) -> list[dict[str, Any]]:
     """Return all segments with their blocks, or those of one device or pool, in torch's format.
 
     ``frames`` of a block is the stack of its allocation, if `record_memory_history` keeps it.
@@ -235,7 +248,7 @@ def _id(mempool_id):
     return tuple(_whole(number, "each number of a MemPool's id") for number in mempool_id)
 
 
-def attach_oom_observer(observer):
+def attach_oom_observer(observer: Callable[[int, int, int, int], object]) -> Callable[[], None]:
     """Register a function that is called before an allocation fails, and return a function that detaches it.
 
     No lock is held, so the observer may allocate and free. It is not called for its own allocations. If it returns
@@ -266,7 +279,8 @@ def attach_oom_observer(observer):
     return _attach_observer(observer)
 
 
-def caching_allocator_alloc(size, device=None, stream=None):
+@_takes_device
+def caching_allocator_alloc(size: int, device: _Device = None, stream: Any = None) -> int:
     """Allocate memory in the order of ``stream`` and return its address.
 
     No object owns the memory: free it with `caching_allocator_delete`.
@@ -275,8 +289,6 @@ def caching_allocator_alloc(size, device=None, stream=None):
     ----------
     size : int
         Bytes.
-    device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
     stream : Stream, int or None, optional
         The stream in whose order the memory is used. None is the device's current stream.
 
@@ -291,8 +303,6 @@ def caching_allocator_alloc(size, device=None, stream=None):
         The device or the limit has no memory left.
     ValueError
         The size is negative.
-    DeviceIndexError
-        There is no device with this index.
 
     Notes
     -----
@@ -301,7 +311,7 @@ def caching_allocator_alloc(size, device=None, stream=None):
     return _device.malloc(size, device, stream)
 
 
-def caching_allocator_delete(mem_ptr):
+def caching_allocator_delete(mem_ptr: int) -> None:
     """Free memory that `caching_allocator_alloc` returned.
 
     Parameters
@@ -317,7 +327,7 @@ def caching_allocator_delete(mem_ptr):
     _device.free(_address(mem_ptr))
 
 
-def caching_allocator_enable(value=True):
+def caching_allocator_enable(value: bool = True) -> None:
     """Switch the caching of memory on or off.
 
     Parameters
@@ -331,7 +341,7 @@ def caching_allocator_enable(value=True):
 
 
 @_contextmanager
-def caching_allocator_disabled():
+def caching_allocator_disabled() -> Iterator[None]:
     """Switch the caching of memory off inside a with block: see `caching_allocator_enable`.
 
     Returns
@@ -342,13 +352,13 @@ def caching_allocator_disabled():
         yield
 
 
-def empty_host_cache():
+def empty_host_cache() -> None:
     """Give unused cached pinned memory back to the driver."""
     if _is_opened():
         _host.empty_cache()
 
 
-def pointer_info(ptr):
+def pointer_info(ptr: int) -> dict[str, Any] | None:
     """Return a description of the allocation that contains the address ``ptr``, or None if l0rt has no such allocation.
 
     The dict has ``kind`` (``device``, ``host`` or ``shared``), ``device`` (the index), ``base`` (the first address),
@@ -368,7 +378,7 @@ def pointer_info(ptr):
     return _pointer_info(_address(ptr))
 
 
-def record_use(buffer, stream=None):
+def record_use(buffer: Any, stream: Any = None) -> None:
     """Announce that ``stream`` has used the memory, up to the work that it has now.
 
     After the memory is freed, it is not reused before that work is complete. Call this right after the work was
@@ -394,23 +404,14 @@ def record_use(buffer, stream=None):
         raise TypeError(f"record_use() takes a Buffer or an address, an int, not {type(buffer).__name__}")
 
 
-def get_memory_info(device=None):
+@_takes_device
+def get_memory_info(device: _Device = None) -> tuple[int, int]:
     """Return ``(free, total)`` bytes of device memory. `memory_info` says where the first number comes from.
-
-    Parameters
-    ----------
-    device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Returns
     -------
     tuple of two int
         The free bytes and the total bytes.
-
-    Raises
-    ------
-    DeviceIndexError
-        There is no device with this index.
     """
     return _device.memory_info(device)[:2]
 
@@ -418,7 +419,7 @@ def get_memory_info(device=None):
 mem_get_info = get_memory_info
 
 
-def set_alloc_conf(text=None, /, **values):
+def set_alloc_conf(text: str | None = None, /, **values: Any) -> None:
     """Set the configuration of the allocators, as a text or as keys such as ``max_split_size_mb=200``.
 
     Keys that are not given get their defaults.
@@ -444,7 +445,7 @@ def set_alloc_conf(text=None, /, **values):
     _config.set("alloc_conf", text if text is not None else _alloc_options.make(**values).text_of(values))
 
 
-def get_alloc_conf():
+def get_alloc_conf() -> AllocConf:
     """Return the configuration in effect, an object with one field for each key. ``str()`` of it is its text.
 
     Returns
@@ -454,7 +455,7 @@ def get_alloc_conf():
     return _config.alloc_conf()
 
 
-def get_allocator_backend():
+def get_allocator_backend() -> str:
     """Return the allocator's backend: ``native``, or ``async``, with which no allocation waits on the host.
 
     Returns
@@ -464,7 +465,8 @@ def get_allocator_backend():
     return _config.get("alloc_conf").backend
 
 
-def set_memory_limit(limit, device=None):
+@_takes_device
+def set_memory_limit(limit: int | None, device: _Device = None) -> None:
     """Set the limit of the memory that the allocator reserves on ``device``.
 
     The limit applies until it is set again, even if the configuration changes.
@@ -473,49 +475,35 @@ def set_memory_limit(limit, device=None):
     ----------
     limit : int or None
         Bytes. None takes the limit of the configuration, which is no limit by default.
-    device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Raises
     ------
     ValueError
         The limit is out of range.
-    DeviceIndexError
-        There is no device with this index.
     """
     _device.set_limit(limit, device)
 
 
-def get_memory_limit(device=None):
+@_takes_device
+def get_memory_limit(device: _Device = None) -> int | None:
     """Return the memory limit of ``device`` in bytes, or None if there is none.
-
-    Parameters
-    ----------
-    device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Returns
     -------
     int or None
         Bytes.
-
-    Raises
-    ------
-    DeviceIndexError
-        There is no device with this index.
     """
     return _device.get_limit(device)
 
 
-def set_per_process_memory_fraction(fraction, device=None):
+@_takes_device
+def set_per_process_memory_fraction(fraction: float, device: _Device = None) -> None:
     """Set the limit of the memory that the allocator reserves on ``device``, as a part of its memory.
 
     Parameters
     ----------
     fraction : float
         The part of the device's memory, above 0 and up to 1.
-    device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Raises
     ------
@@ -523,8 +511,6 @@ def set_per_process_memory_fraction(fraction, device=None):
         ``fraction`` is not above 0 and up to 1.
     TypeError
         It is not a float.
-    DeviceIndexError
-        There is no device with this index.
 
     Notes
     -----
@@ -539,22 +525,13 @@ def set_per_process_memory_fraction(fraction, device=None):
     _device.set_limit(max(1, int(total * fraction)), device)
 
 
-def get_per_process_memory_fraction(device=None):
+@_takes_device
+def get_per_process_memory_fraction(device: _Device = None) -> float:
     """Return the memory limit of ``device`` as a part of its memory, 1.0 if there is none.
-
-    Parameters
-    ----------
-    device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Returns
     -------
     float
-
-    Raises
-    ------
-    DeviceIndexError
-        There is no device with this index.
     """
     limit = _device.get_limit(device)
     return 1.0 if limit is None else min(1.0, limit / _device.memory_info(device)[1])

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checkpoints of private pools: what is allocated there at one moment, to be allocated again later."""
 
+from __future__ import annotations
+
 from l0rt._base.arguments import address_of
+from l0rt._base.described import takes_device
 from l0rt.buffers.buffer import Buffer, is_own
 from l0rt.buffers.empty import restore
 from l0rt.errors import InvalidArgumentError
@@ -9,6 +12,13 @@ from l0rt.runtime.memory.pools import MemPool, index_or_current, keep_addresses,
 from l0rt.runtime.memory.trace import segments
 from l0rt.runtime.streams.devices import lazy
 from l0rt.runtime.streams.naming import device as device_name
+
+TYPE_CHECKING = False  # type checkers take it for true
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import SupportsIndex
+
+    from l0rt.runtime.streams.naming import _Device
 
 
 class PoolCheckpoint:
@@ -38,17 +48,17 @@ class PoolCheckpoint:
             keep_addresses(self._pool, False)
 
     @property
-    def device(self):
+    def device(self) -> device_name:
         """The device."""
         return device_name(lazy.device_type, self._device)
 
     @property
-    def pool_id(self):
+    def pool_id(self) -> tuple[int, int]:
         """The ``id`` of the pool."""
         return self._pool.id
 
     @property
-    def live_addresses(self):
+    def live_addresses(self) -> frozenset[int]:
         """The addresses of what was allocated, a frozenset."""
         return frozenset(self._live)
 
@@ -56,15 +66,14 @@ class PoolCheckpoint:
         return f"<PoolCheckpoint of pool {self.pool_id} on device {self._device}: {len(self._live)} allocations>"
 
 
-def get_checkpoint_state(device, pool_id):
+@takes_device
+def get_checkpoint_state(device: _Device, pool_id: tuple[int, int] | MemPool) -> PoolCheckpoint:
     """Return what is allocated in a private pool on a device, for `set_checkpoint_pool_state`.
 
     Freed memory that other streams still use counts as free.
 
     Parameters
     ----------
-    device : int, str, device or None
-        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
     pool_id : tuple of two int or MemPool
         The pool, or its id: what `graph_pool_handle` or `Graph.pool` returned.
 
@@ -76,8 +85,6 @@ def get_checkpoint_state(device, pool_id):
     ------
     InvalidArgumentError
         There is no such pool.
-    DeviceIndexError
-        There is no device with this index.
 
     Notes
     -----
@@ -86,7 +93,9 @@ def get_checkpoint_state(device, pool_id):
     return PoolCheckpoint._of(_pool(pool_id), index_or_current(device))
 
 
-def set_checkpoint_pool_state(device, state, stale=()):
+def set_checkpoint_pool_state(
+    device: _Device, state: PoolCheckpoint, stale: Iterable[Buffer | SupportsIndex] = ()
+) -> list[Buffer]:
     """Bring a private pool back to a checkpoint, and return Buffers of what is allocated again.
 
     What is allocated now at a place and with a size of the checkpoint stays as it is, with its contents. All else that
@@ -126,7 +135,7 @@ def set_checkpoint_pool_state(device, state, stale=()):
         raise TypeError(f"state must be what get_checkpoint_state() returned, not {type(state).__name__}")
     if index_or_current(device) != state._device:
         raise InvalidArgumentError(f"the checkpoint is of device {state._device}, not of {device}")
-    wanted, live = state._live, _live(state._pool, state._device)
+    saved, live = state._live, _live(state._pool, state._device)
     buffers, addresses = {}, set()
     for item in _items(stale, "stale", "Buffers and addresses"):
         address = item.ptr if isinstance(item, Buffer) else address_of(item)
@@ -138,23 +147,24 @@ def set_checkpoint_pool_state(device, state, stale=()):
             raise InvalidArgumentError(f"stale has a Buffer at {address:#x} that does not own its memory")
         else:
             addresses.add(address)
-    kept = live.keys() - buffers.keys() - addresses
-    unknown = [address for address in kept if address not in wanted or wanted[address][0] != live[address][0]]
+    others = live.keys() - buffers.keys() - addresses
+    unknown = [address for address in others if address not in saved or saved[address][0] != live[address][0]]
     if unknown:
         raise InvalidArgumentError(
             "Any stale tensors which are being manually freed must be passed to set checkpoint: "
             f"{', '.join(map(hex, sorted(unknown)[:8]))} of {len(unknown)} are not in stale")
-    places = [(address, *wanted[address]) for address in sorted(wanted.keys() - kept)]
+    places = [(address, *saved[address]) for address in sorted(saved.keys() - others)]
     return restore(state._record, state._device, [*buffers.values(), *addresses], places)
 
 
-def check_pool_live_allocations(device, pool_id, expected_live_allocations):
+@takes_device
+def check_pool_live_allocations(
+    device: _Device, pool_id: tuple[int, int] | MemPool, expected_live_allocations: Iterable[SupportsIndex]
+) -> bool:
     """Return whether just these addresses are allocated in a private pool on a device.
 
     Parameters
     ----------
-    device : int, str, device or None
-        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
     pool_id : tuple of two int or MemPool
         The pool, or its id.
     expected_live_allocations : iterable of int
@@ -168,8 +178,6 @@ def check_pool_live_allocations(device, pool_id, expected_live_allocations):
     ------
     InvalidArgumentError
         There is no such pool.
-    DeviceIndexError
-        There is no device with this index.
 
     Notes
     -----

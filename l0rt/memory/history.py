@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The history of memory: recording, snapshots in torch's schema, annotations and tags."""
 
+from __future__ import annotations
+
 import os
 import pickle
 import re
@@ -19,6 +21,15 @@ from l0rt.runtime.memory.observers import set_reporter
 from l0rt.runtime.memory.pools import index_or_current
 from l0rt.runtime.streams.devices import lazy
 
+TYPE_CHECKING = False  # type checkers take it for true
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any, Literal, SupportsIndex
+
+    from l0rt._base.paths import _Path
+    from l0rt.buffers.buffer import Buffer
+    from l0rt.runtime.streams.naming import _Device
+
 _ENTRIES, _BLOCKS, _ALLOC, _FREE, _PINNED = 1, 2, 4, 8, 32
 _CONTEXTS = {None: 0, "state": _BLOCKS, "alloc": _BLOCKS | _ALLOC, "all": _BLOCKS | _ALLOC | _FREE}
 _MOST_ANNOTATIONS = 100_000
@@ -27,16 +38,16 @@ _annotations: deque = deque(maxlen=_MOST_ANNOTATIONS)
 
 
 def record_memory_history(
-    enabled="all",
-    context="all",
-    stacks="all",
-    max_entries=sys.maxsize,
-    clear_history=False,
-    skip_actions=None,
+    enabled: Literal["all", "state"] | None = "all",
+    context: Literal["all", "alloc", "state"] | None = "all",
+    stacks: Literal["all", "python"] = "all",
+    max_entries: int = sys.maxsize,
+    clear_history: bool = False,
+    skip_actions: list[str] | None = None,
     *,
-    record_pinned_host_memory=True,
-):
-    """Record who allocates and frees memory, on all devices, until this is called with ``enabled=None``.
+    record_pinned_host_memory: bool = True,
+) -> None:
+    """Record each allocation and each free with its stack, on all devices, until this is called with ``enabled=None``.
 
     `snapshot` returns what was recorded. While nothing is recorded, an allocation costs no more for it.
 
@@ -101,14 +112,14 @@ def _actions(skipped):
         return ()
     if isinstance(skipped, str):
         raise TypeError("skip_actions is a list of actions, not a str")
-    known = [action for action in trace.ACTIONS if action not in ("", "free")]
+    names = [action for action in trace.ACTIONS if action not in ("", "free")]
     for action in skipped:
-        if action not in known:
-            raise InvalidArgumentError(f"skip_actions: there is no action {action!r}; there are {', '.join(known)}")
+        if action not in names:
+            raise InvalidArgumentError(f"skip_actions: there is no action {action!r}; there are {', '.join(names)}")
     return tuple(skipped)
 
 
-def snapshot(device=None, augment_with_fx_traces=False):
+def snapshot(device: _Device = None, augment_with_fx_traces: bool = False) -> dict[str, Any]:
     """Return all memory of this moment, and the recorded history until then, in torch's format.
 
     ``segments`` has every segment with its blocks, ``device_traces`` one list of entries for each device, oldest first.
@@ -134,24 +145,24 @@ def snapshot(device=None, augment_with_fx_traces=False):
     -----
     The format is that of ``torch.cuda.memory._snapshot``. Memory that the host shares is not in it.
     """
-    return _taken(device, None)
+    return _state(device, None)
 
 
 def snapshot_with_threads():
     """Return `snapshot`, each entry of which has the number of its ``thread`` too."""
-    return _taken(None, None, True)
+    return _state(None, None, True)
 
 
-def _taken(device, most, with_threads=False):
+def _state(device, most, with_threads=False):
     if lazy.opened:
         lazy.init()  # raises in a forked child, with the reason
     index = None if device is None else index_or_current(device)
-    told = trace.snapshot(index, True, most, with_threads) if is_opened() else ([], [], [], [])
-    found, traces, host_found, host_traces = told
+    parts = trace.snapshot(index, True, most, with_threads) if is_opened() else ([], [], [], [])
+    segments, traces, host_segments, host_traces = parts
     return {
-        "segments": found,
+        "segments": segments,
         "device_traces": traces,
-        "host_segments": host_found,
+        "host_segments": host_segments,
         "host_traces": host_traces,
         "allocator_settings": _settings(),
         "external_annotations": list(_annotations),
@@ -172,7 +183,7 @@ def _settings():
     }
 
 
-def dump_snapshot(filename="dump_snapshot.pickle", augment_with_fx_traces=False):
+def dump_snapshot(filename: _Path = "dump_snapshot.pickle", augment_with_fx_traces: bool = False) -> None:
     """Write `snapshot` to a file, as a pickle that torch's memory viewer opens.
 
     The file is complete as soon as it has its name.
@@ -201,7 +212,7 @@ def dump_snapshot(filename="dump_snapshot.pickle", augment_with_fx_traces=False)
         pickle.dump(shot, file, protocol=4)
 
 
-def set_memory_metadata(metadata):
+def set_memory_metadata(metadata: str | dict[str, Any]) -> None:
     """Annotate what this thread allocates and frees from now on, in the entries of the history; ``""`` for nothing.
 
     Parameters
@@ -226,7 +237,7 @@ def _text_of(metadata):
     return metadata
 
 
-def annotate_memory(buffer, metadata):
+def annotate_memory(buffer: Buffer | SupportsIndex, metadata: str | dict[str, Any]) -> None:
     """Add an entry with the action ``annotate`` to the history, about memory that is allocated.
 
     What `set_memory_metadata` has annotated stays as it is. While no history is recorded, nothing happens.
@@ -251,7 +262,7 @@ def annotate_memory(buffer, metadata):
     trace.annotate(whole_number(getattr(buffer, "ptr", buffer), "buffer must be a Buffer or an address, which"), text)
 
 
-def get_memory_metadata():
+def get_memory_metadata() -> str:
     """Return what `set_memory_metadata` has set on this thread.
 
     Returns
@@ -262,7 +273,7 @@ def get_memory_metadata():
 
 
 @contextmanager
-def annotate(name):
+def annotate(name: str) -> Iterator[None]:
     """Name a part of the program in the history: the time that a with block takes.
 
     Parameters
@@ -276,11 +287,11 @@ def annotate(name):
     """
     if not isinstance(name, str):
         raise TypeError(f"a name must be a str, got {type(name).__name__}")
-    begun = begin_annotation(name)
+    mark = begin_annotation(name)
     try:
         yield
     finally:
-        end_annotation(begun)
+        end_annotation(mark)
 
 
 def begin_annotation(name):
@@ -292,10 +303,10 @@ def begin_annotation(name):
     return annotations, device, name
 
 
-def end_annotation(begun):
+def end_annotation(mark):
     """Note that a part of the program ends: on the device where it has begun, and only where that was noted."""
-    if begun is not None:
-        annotations, device, name = begun
+    if mark is not None:
+        annotations, device, name = mark
         _annotation(annotations, device, name, "END")
 
 
@@ -304,7 +315,7 @@ def _annotation(annotations, device, name, stage):
 
 
 @contextmanager
-def tag(name):
+def tag(name: str) -> Iterator[None]:
     """Count what this thread allocates inside a with block under ``name``.
 
     `memory_stats` has the bytes under ``component_bytes.<name>``, `host_memory_stats` those of pinned memory;
@@ -353,7 +364,7 @@ class _OnOom:
         if next(self.turns, None) is None:
             return ""
         try:
-            shot = _taken(None, self.most)
+            shot = _state(None, self.most)
             with numbered_file(f"-{_process()}".join(self.path)) as (file, name):
                 pickle.dump(shot, file, protocol=4)
             return f"A snapshot of memory is in {name}."
@@ -368,7 +379,7 @@ def _process():
     return f"{host}-{'' if rank is None else f'rank{rank}-'}{os.getpid()}"
 
 
-def enable_oom_snapshot(path, max_entries=1_500_000):
+def enable_oom_snapshot(path: _Path | None, max_entries: int = 1_500_000) -> None:
     """Write a snapshot whenever an allocation fails, with the last entries before it.
 
     The files have the name of the machine, the rank in a distributed program (`RANK`, or what MPI or Slurm set) and the

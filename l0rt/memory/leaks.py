@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is allocated by stack and tag, as a text: when somebody asks, and when the process exits."""
+"""What is allocated by stack and tag, as a text: on request, and when the process exits."""
+
+from __future__ import annotations
 
 import atexit
 import gc
@@ -15,13 +17,18 @@ from l0rt.runtime.memory import trace
 from l0rt.runtime.memory.pools import index_or_current
 from l0rt.runtime.streams.devices import lazy
 
+TYPE_CHECKING = False  # type checkers take it for true
+if TYPE_CHECKING:
+    from l0rt._base.paths import _Path
+    from l0rt.runtime.streams.naming import _Device
+
 _MOST_FRAMES = 12  # of a stack, and
 _MOST_STACKS = 50  # of a report
 _where = None  # the report at exit goes: None, "" for stderr, or a path
 _is_registered = False
 
 
-def leak_report(device=None):
+def leak_report(device: _Device = None) -> str:
     """Return what is allocated now as a text: bytes and blocks by stack and tag, most bytes first.
 
     It has device memory and pinned memory. Stacks are there of what was allocated while `record_memory_history` kept
@@ -49,10 +56,10 @@ def leak_report(device=None):
 
 
 def _report(index):
-    found, _, host_found, _ = trace.snapshot(index, False)
+    owned, _, pinned, _ = trace.snapshot(index, False)
     sums: dict = {}  # where, stack, tag -> [bytes, blocks]
     totals: dict = {}
-    for is_host, segments in ((False, found), (True, host_found)):
+    for is_host, segments in ((False, owned), (True, pinned)):
         for segment in segments:
             where = "pinned memory" if is_host else f"xpu:{segment['device']}"
             for block in segment["blocks"]:
@@ -64,8 +71,8 @@ def _report(index):
                         row[1] += 1
     if not sums:
         return ""
-    told = ", ".join(f"{size_text(nbytes)} in {_blocks(count)} of {where}" for where, (nbytes, count) in totals.items())
-    lines = [f"l0rt: allocated and not freed: {told}"]
+    text = ", ".join(f"{size_text(nbytes)} in {_blocks(count)} of {where}" for where, (nbytes, count) in totals.items())
+    lines = [f"l0rt: allocated and not freed: {text}"]
     rows = sorted(sums.items(), key=lambda row: -row[1][0])
     for (where, stack, tag), (nbytes, count) in rows[:_MOST_STACKS]:
         tagged = f", tag {_plain(tag)}" if tag else ""
@@ -87,7 +94,7 @@ def _plain(text):
     return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
-def enable_leak_report(where=True):
+def enable_leak_report(where: _Path | bool | None = True) -> None:
     """Write `leak_report` when the process exits, unless nothing is allocated then.
 
     From now on the stacks of what is allocated are kept, unless the history is recorded already. What is still held by
@@ -125,7 +132,7 @@ def enable_leak_report(where=True):
 
 
 def _at_exit():
-    """What goes wrong here is nobody's to handle any more."""
+    """No caller is left to handle an error here."""
     if _where is None or not lazy.initialized:
         return
     try:
@@ -143,5 +150,5 @@ def _at_exit():
 
 def begin():
     """Do what the setting ``leak_report`` says."""
-    said = config.get("leak_report")
-    enable_leak_report(True if said == "1" else None if said in ("", "0") else said)
+    setting = config.get("leak_report")
+    enable_leak_report(True if setting == "1" else None if setting in ("", "0") else setting)

@@ -1,9 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Allocators whose functions are those of a shared library."""
 
+from __future__ import annotations
+
 import ctypes as _ctypes
 
 from l0rt.runtime.memory.pluggable import PluggableAllocator
+
+TYPE_CHECKING = False  # type checkers take it for true
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 class XPUPluggableAllocator(PluggableAllocator):
@@ -26,7 +32,7 @@ class XPUPluggableAllocator(PluggableAllocator):
         The library lacks one of the functions.
     """
 
-    def __new__(cls, path_to_lib_file: str, alloc_fn_name: str, free_fn_name: str):
+    def __new__(cls, path_to_lib_file: str, alloc_fn_name: str, free_fn_name: str) -> Self:
         for text in (path_to_lib_file, alloc_fn_name, free_fn_name):
             if not isinstance(text, str):  # CDLL(None) is the process itself
                 raise TypeError(f"the path and both names must be str, got {type(text).__name__}")

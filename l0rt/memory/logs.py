@@ -1,16 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """The history of memory as logs: JSON, RMM's CSV, and a trace for Chrome and Perfetto."""
 
+from __future__ import annotations
+
 import time
 
 from l0rt._base.paths import plain_path, whole_file
 from l0rt.errors import InvalidArgumentError
 from l0rt.memory.history import snapshot_with_threads
 
+TYPE_CHECKING = False  # type checkers take it for true
+if TYPE_CHECKING:
+    from typing import Literal
+
+    from l0rt._base.paths import _Path
+
 _RMM = {"alloc": "allocate", "free_requested": "free", "oom": "allocate failure"}
 
 
-def dump_history(filename, format="json"):
+def dump_history(filename: _Path, format: Literal["json", "csv", "chrome"] = "json") -> None:
     """Write the entries of the history to a file, as a log that other tools read.
 
     Parameters
@@ -46,9 +54,9 @@ def dump_history(filename, format="json"):
 
 def _entries(shot):
     """Return (device, entry), in the order of time; pinned memory is device -1."""
-    found = [(index, entry) for index, trace in enumerate(shot["device_traces"]) for entry in trace]
-    found += [(-1, entry) for trace in shot["host_traces"] for entry in trace]
-    return sorted(found, key=lambda pair: pair[1]["time_us"])
+    entries = [(index, entry) for index, trace in enumerate(shot["device_traces"]) for entry in trace]
+    entries += [(-1, entry) for trace in shot["host_traces"] for entry in trace]
+    return sorted(entries, key=lambda pair: pair[1]["time_us"])
 
 
 def _write_json(file, shot):
@@ -83,18 +91,18 @@ def _write_chrome(file, shot):
         change = {"alloc": entry["size"], "free_completed": -entry["size"]}.get(entry["action"], 0)
         allocated[device] = allocated.get(device, 0) + change
         name = f"xpu:{device}" if device >= 0 else "pinned memory"
-        told = {key: value for key, value in entry.items() if key not in ("frames", "time_us", "action")}
-        told["frames"] = [f"{f['filename']}:{f['line']} ({f['name']})" for f in entry.get("frames", ())]
+        args = {key: value for key, value in entry.items() if key not in ("frames", "time_us", "action")}
+        args["frames"] = [f"{f['filename']}:{f['line']} ({f['name']})" for f in entry.get("frames", ())]
         place = {"ts": entry["time_us"], "pid": process, "tid": 0}
-        events.append({"name": entry["action"], "ph": "i", "s": "t", "cat": "memory", "args": told, **place})
+        events.append({"name": entry["action"], "ph": "i", "s": "t", "cat": "memory", "args": args, **place})
         if change:
             counted = {"bytes": max(0, allocated[device])}
             events.append({"name": f"allocated on {name}", "ph": "C", "args": counted, **place})
     # Ranges of threads overlap: each is an event of its own, and a pair of a beginning and an end has one number.
-    begun = dict[tuple[int, str], list[int]]()
+    starts = dict[tuple[int, str], list[int]]()
     for number, annotation in enumerate(shot["external_annotations"]):
         device, name = annotation["device"], annotation["name"]
-        numbers = begun.setdefault((device, name), [])
+        numbers = starts.setdefault((device, name), [])
         if annotation["stage"] == "START":
             numbers.append(number)
         elif not numbers:  # what began before the oldest that are kept

@@ -24,7 +24,7 @@ _HOST = (("active_bytes", "allocated", "Bytes of pinned blocks that are in use")
          ("allocated_bytes", "reserved", "Bytes of pinned memory that the allocator has"))  # fmt: skip
 
 
-def openmetrics():
+def openmetrics() -> str:
     """Return the statistics of all devices and of pinned memory as text of OpenMetrics 1.0.
 
     Figures of a device have the label ``device``, those of a tag ``tag``, and those of a private pool ``pool``. Names

@@ -2,11 +2,25 @@
 """Scopes of the memory's statistics: the peaks and the totals of a part of a program, as a block, as a decorator, and
 by push and pop."""
 
+from __future__ import annotations
+
 import threading
 from functools import wraps
 
 from l0rt.runtime.memory.pools import index_or_current
 from l0rt.runtime.memory.scope import Scope
+
+TYPE_CHECKING = False  # type checkers take it for true
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import ParamSpec, TypeVar
+
+    from typing_extensions import Self
+
+    from l0rt.runtime.streams.naming import _Device
+
+    _P = ParamSpec("_P")
+    _R = TypeVar("_R")
 
 _stacks = threading.local()  # of each thread: what it has pushed
 _records: dict[str, tuple[int, int, int]] = {}  # by name: calls, the largest peak, the total
@@ -31,21 +45,21 @@ class stats_scope:
         There is no device with this index.
     """
 
-    def __init__(self, name="", *, device=None):
+    def __init__(self, name: str = "", *, device: _Device = None) -> None:
         if not isinstance(name, str):
             raise TypeError(f"the name of a scope must be a str, got {type(name).__name__}")
         self._name, self._device = name, device
         self._scope: Scope | None = None
         self._is_open = False
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         if self._is_open:
             raise RuntimeError("the scope is entered already: a block in it needs a scope of its own")
         self._scope = Scope(index_or_current(self._device))
         self._is_open = True
         return self
 
-    def __exit__(self, *error):
+    def __exit__(self, *error: object) -> None:
         if self._scope is None or not self._is_open:
             raise RuntimeError("the scope was not entered")
         self._is_open = False
@@ -55,7 +69,7 @@ class stats_scope:
             here = self.stats["allocated_bytes"]
             _records[self._name] = calls + 1, max(peak, here["peak"] - here["begin"]), total + here["allocated"]
 
-    def __call__(self, function):
+    def __call__(self, function: Callable[_P, _R]) -> Callable[_P, _R]:
         """Return ``function`` as one of which each call is a scope."""
         if not callable(function):
             raise TypeError(f"stats_scope decorates functions, got {type(function).__name__}")
@@ -68,12 +82,12 @@ class stats_scope:
         return inside
 
     @property
-    def name(self):
+    def name(self) -> str:
         """The name, ``""`` for none."""
         return self._name
 
     @property
-    def stats(self):
+    def stats(self) -> dict[str, dict[str, int]]:
         """For ``allocated_bytes``, ``reserved_bytes``, ``active_bytes`` and ``requested_bytes`` a dict of bytes: at the
         ``begin``, the ``current`` ones, the ``peak``, and what was ``allocated`` and ``freed`` since; at the end of the
         scope, or now."""
@@ -82,23 +96,23 @@ class stats_scope:
         return self._scope.figures()
 
     @property
-    def peak_allocated_bytes(self):
+    def peak_allocated_bytes(self) -> int:
         """The most that was allocated on the device at a time, with what was allocated before."""
         return self.stats["allocated_bytes"]["peak"]
 
     @property
-    def peak_reserved_bytes(self):
+    def peak_reserved_bytes(self) -> int:
         """The most that the allocator had reserved at a time."""
         return self.stats["reserved_bytes"]["peak"]
 
     @property
-    def peak_increase_bytes(self):
+    def peak_increase_bytes(self) -> int:
         """How far the peak of allocated bytes is above the beginning."""
         figures = self.stats["allocated_bytes"]
         return figures["peak"] - figures["begin"]
 
     @property
-    def total_allocated_bytes(self):
+    def total_allocated_bytes(self) -> int:
         """What was allocated in total, whether it was freed or not."""
         return self.stats["allocated_bytes"]["allocated"]
 
@@ -106,7 +120,7 @@ class stats_scope:
         return f"<l0rt.memory.stats_scope {self._name!r}>"
 
 
-def push_stats_scope(name="", *, device=None):
+def push_stats_scope(name: str = "", *, device: _Device = None) -> stats_scope:
     """Enter a `stats_scope`, which `pop_stats_scope` leaves. Each thread has a stack of its own.
 
     Parameters
@@ -125,7 +139,7 @@ def push_stats_scope(name="", *, device=None):
     return scope
 
 
-def pop_stats_scope():
+def pop_stats_scope() -> stats_scope:
     """Leave the scope that this thread has pushed last, and return it.
 
     Returns
@@ -144,7 +158,7 @@ def pop_stats_scope():
     return scope
 
 
-def scope_records():
+def scope_records() -> dict[str, dict[str, int]]:
     """Return what the scopes with a name have measured.
 
     Returns
@@ -157,6 +171,6 @@ def scope_records():
             for name, (calls, peak, total) in list(_records.items())}
 
 
-def reset_scope_records():
+def reset_scope_records() -> None:
     """Forget what scopes with a name have measured."""
     _records.clear()

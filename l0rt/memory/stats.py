@@ -2,10 +2,13 @@
 """The allocators' statistics under torch's keys, and the texts that torch makes: `memory_summary`'s table, and the
 processes that use a device."""
 
+from __future__ import annotations
+
 from itertools import repeat
 
 import l0rt.runtime.memory.device as _device
 import l0rt.runtime.memory.pinned as _host
+from l0rt._base.described import takes_device as _takes_device
 from l0rt.errors import L0Error as _L0Error
 from l0rt.errors import UnsupportedError as _UnsupportedError
 from l0rt.runtime.memory.pools import index_or_current as _index_of
@@ -13,6 +16,12 @@ from l0rt.runtime.memory.trace import segments as _segments
 from l0rt.runtime.memory.trace import tag_sums as _tag_sums
 from l0rt.runtime.streams.devices import device_count, lazy, processes, properties
 from l0rt.ze import fdinfo as _fdinfo
+
+TYPE_CHECKING = False  # type checkers take it for true
+if TYPE_CHECKING:
+    from typing import Any
+
+    from l0rt.runtime.streams.naming import _Device
 
 _ROWS = (
     ("allocated_bytes", "Allocated memory", True),
@@ -39,12 +48,12 @@ _SIZES = (1024, 768 * 1024, ("B  ", "KiB", "MiB", "GiB", "TiB", "PiB"))
 _COUNTS = (1000, 750 * 1000, ("  ", "K ", "M "))
 
 
-def _cell(value, whole, scale):
-    """Ten columns, in the unit that ``whole`` is best read in: a column's parts are compared with each other."""
+def _cell(value, peak, scale):
+    """Ten columns, in the unit that ``peak`` is best read in: a column's parts are compared with each other."""
     step, most, units = scale
     power = 0
-    while whole >= most and power < len(units) - 1:
-        whole //= step
+    while peak >= most and power < len(units) - 1:
+        peak //= step
         power += 1
     unit = units[power]
     return f"{value // step**power:{9 - len(unit)}d} {unit}"
@@ -58,8 +67,8 @@ def _tag_rows(stats):
     """A row for each tag, the most bytes first."""
     ending = f".{_KINDS[0]}"
     keys = [key.removesuffix(ending) for key in stats if key.startswith(f"{_TAGGED}.") and key.endswith(ending)]
-    found = [(key.partition(".")[2], [stats[f"{key}.{kind}"] for kind in _KINDS]) for key in keys]
-    for tag, values in sorted(found, key=lambda pair: [-value for value in pair[1]]):
+    rows = [(key.partition(".")[2], [stats[f"{key}.{kind}"] for kind in _KINDS]) for key in keys]
+    for tag, values in sorted(rows, key=lambda pair: [-value for value in pair[1]]):
         name = "Tag: " + "".join(letter if letter.isprintable() else "?" for letter in tag)
         if len(name) > _NAME:  # names of one program often begin alike, and end alike
             name = f"{name[: _NAME - 8]}…{name[-7:]}"
@@ -114,7 +123,8 @@ def is_opened():
     return lazy.initialized
 
 
-def memory_stats(device=None):
+@_takes_device
+def memory_stats(device: _Device = None) -> dict[str, int]:
     """Return the statistics of the allocator of ``device`` as a flat dict with torch's keys, sorted.
 
     ``num_ooms`` counts the requests that ended in OutOfMemoryError. ``num_oom_rejections`` counts those of them that
@@ -123,20 +133,10 @@ def memory_stats(device=None):
     such as ``0_1``, until it is dropped and has given its memory back. A tag of `l0rt.memory.tag` has its bytes under
     ``component_bytes.<tag>``.
 
-    Parameters
-    ----------
-    device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
-
     Returns
     -------
     dict of str to int
         Bytes and counts. Empty before the first allocation.
-
-    Raises
-    ------
-    DeviceIndexError
-        There is no device with this index.
 
     Notes
     -----
@@ -152,46 +152,28 @@ def _with_tags(flat, device, of_host):
     return dict(sorted(flat.items())) if tags else flat
 
 
-def memory_stats_as_nested_dict(device=None):
+@_takes_device
+def memory_stats_as_nested_dict(device: _Device = None) -> dict[str, Any]:
     """Return `memory_stats` as nested dicts, with private pools under ids such as ``(0, 1)``.
-
-    Parameters
-    ----------
-    device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Returns
     -------
     dict
         Bytes and counts.
-
-    Raises
-    ------
-    DeviceIndexError
-        There is no device with this index.
     """
     return nested(memory_stats(device))
 
 
-def host_memory_stats(device=None):
+@_takes_device
+def host_memory_stats(device: _Device = None) -> dict[str, float]:
     """Return the statistics of the pinned memory of ``device``'s context as a flat dict with torch's keys, sorted.
 
     Values are bytes, counts, and microseconds for the times of driver calls. Empty before the first allocation. A tag
     of `l0rt.memory.tag` has its bytes of pinned memory under ``component_bytes.<tag>``.
 
-    Parameters
-    ----------
-    device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
-
     Returns
     -------
     dict of str to int
-
-    Raises
-    ------
-    DeviceIndexError
-        There is no device with this index.
 
     Notes
     -----
@@ -201,33 +183,20 @@ def host_memory_stats(device=None):
     return _with_tags(_host.flat_stats(device), device, True)
 
 
-def host_memory_stats_as_nested_dict(device=None):
+@_takes_device
+def host_memory_stats_as_nested_dict(device: _Device = None) -> dict[str, Any]:
     """Return `host_memory_stats` as nested dicts, one level for each part of a key between dots.
-
-    Parameters
-    ----------
-    device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Returns
     -------
     dict
-
-    Raises
-    ------
-    DeviceIndexError
-        There is no device with this index.
     """
     return nested(host_memory_stats(device))
 
 
-def fragmentation(device=None):
+@_takes_device
+def fragmentation(device: _Device = None) -> dict[str, Any]:
     """Return how the free memory that the allocator of ``device`` holds is divided.
-
-    Parameters
-    ----------
-    device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Returns
     -------
@@ -235,11 +204,6 @@ def fragmentation(device=None):
         ``free_bytes``; ``free_blocks``, their number; ``largest_free_block``, in bytes; ``fragmentation``, the part of
         the free bytes that is not in the largest block, from 0 to 1; ``rounding_bytes``, what allocated blocks are
         larger than their requests; and ``utilization``, the part of the reserved bytes that is allocated.
-
-    Raises
-    ------
-    DeviceIndexError
-        There is no device with this index.
     """
     segments = _segments(device=_index_of(device))
     blocks = [block for segment in segments for block in segment["blocks"]]
@@ -257,134 +221,70 @@ def fragmentation(device=None):
     }
 
 
-def max_memory_allocated(device=None):
+@_takes_device
+def max_memory_allocated(device: _Device = None) -> int:
     """Return the peak of `memory_allocated` since the last `reset_peak_memory_stats`.
-
-    Parameters
-    ----------
-    device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Returns
     -------
     int
         Bytes.
-
-    Raises
-    ------
-    DeviceIndexError
-        There is no device with this index.
     """
     return _device.flat_stats(device).get("allocated_bytes.all.peak", 0)
 
 
-def max_memory_reserved(device=None):
+@_takes_device
+def max_memory_reserved(device: _Device = None) -> int:
     """Return the peak of `memory_reserved` since the last `reset_peak_memory_stats`.
-
-    Parameters
-    ----------
-    device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Returns
     -------
     int
         Bytes.
-
-    Raises
-    ------
-    DeviceIndexError
-        There is no device with this index.
     """
     return _device.flat_stats(device).get("reserved_bytes.all.peak", 0)
 
 
-def reset_peak_memory_stats(device=None):
-    """Set every peak to the current value.
-
-    Parameters
-    ----------
-    device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
-
-    Raises
-    ------
-    DeviceIndexError
-        There is no device with this index.
-    """
+@_takes_device
+def reset_peak_memory_stats(device: _Device = None) -> None:
+    """Set every peak to the current value."""
     if is_opened():
         _device.reset_peak_stats(device)
 
 
-def reset_accumulated_memory_stats(device=None):
-    """Set the totals of allocated and freed memory and all counters to 0.
-
-    Parameters
-    ----------
-    device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
-
-    Raises
-    ------
-    DeviceIndexError
-        There is no device with this index.
-    """
+@_takes_device
+def reset_accumulated_memory_stats(device: _Device = None) -> None:
+    """Set the totals of allocated and freed memory and all counters to 0."""
     if is_opened():
         _device.reset_accumulated_stats(device)
 
 
-def reset_peak_host_memory_stats(device=None):
-    """Set every peak of pinned memory to the current value; reset the longest and the shortest driver call.
-
-    Parameters
-    ----------
-    device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
-
-    Raises
-    ------
-    DeviceIndexError
-        There is no device with this index.
-    """
+@_takes_device
+def reset_peak_host_memory_stats(device: _Device = None) -> None:
+    """Set every peak of pinned memory to the current value; reset the longest and the shortest driver call."""
     if is_opened():
         _host.reset_peak_stats(device)
 
 
-def reset_accumulated_host_memory_stats(device=None):
-    """Set the totals of allocated and freed pinned memory and all counters to 0.
-
-    Parameters
-    ----------
-    device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
-
-    Raises
-    ------
-    DeviceIndexError
-        There is no device with this index.
-    """
+@_takes_device
+def reset_accumulated_host_memory_stats(device: _Device = None) -> None:
+    """Set the totals of allocated and freed pinned memory and all counters to 0."""
     if is_opened():
         _host.reset_accumulated_stats(device)
 
 
-def memory_summary(device=None, abbreviated=False):
+@_takes_device
+def memory_summary(device: _Device = None, abbreviated: bool = False) -> str:
     """Return the statistics of ``device`` as torch's table, and below a row for each tag of `l0rt.memory.tag`.
 
     Parameters
     ----------
-    device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
     abbreviated : bool, optional
         Omit the rows of the small pool and of the large pool.
 
     Returns
     -------
     str
-
-    Raises
-    ------
-    DeviceIndexError
-        There is no device with this index.
 
     Notes
     -----
@@ -403,24 +303,15 @@ def reason_of(error):
     return f"{error}{_ADVICE if error.code and error.code[1] == _PRIVILEGES else ''}"
 
 
-def list_gpu_processes(device=None):
+@_takes_device
+def list_gpu_processes(device: _Device = None) -> str:
     """Return a text that lists the processes that use ``device``, with the device memory that each has allocated.
-
-    Parameters
-    ----------
-    device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Returns
     -------
     str
         A line for each process, in units of 1024² bytes; or why they are not known: the driver has no system
         management, does not list processes, or requires privileges.
-
-    Raises
-    ------
-    DeviceIndexError
-        There is no device with this index.
 
     Notes
     -----
@@ -431,31 +322,22 @@ def list_gpu_processes(device=None):
     index = _index_of(device)
     is_software = properties(index)["is_software"]
     try:
-        found = processes(index)
+        users = processes(index)
     except _L0Error as error:
         return f"the processes that use GPU:{index} are not known: {reason_of(error)}"
     lines = [f"GPU:{index}" + (" is the CPU driver's, which only this process uses" if is_software else "")]
-    lines += [f"process {pid:>10d} uses {nbytes / (1 << 20):>12.3f} MB GPU memory" for pid, nbytes in found]
-    return "\n".join(lines if found else [*lines, "no processes are running"])
+    lines += [f"process {pid:>10d} uses {nbytes / (1 << 20):>12.3f} MB GPU memory" for pid, nbytes in users]
+    return "\n".join(lines if users else [*lines, "no processes are running"])
 
 
-def recommended_max_memory(device=None):
+@_takes_device
+def recommended_max_memory(device: _Device = None) -> int:
     """Return how many bytes of ``device`` a program should use at most.
-
-    Parameters
-    ----------
-    device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Returns
     -------
     int
         Bytes.
-
-    Raises
-    ------
-    DeviceIndexError
-        There is no device with this index.
 
     Notes
     -----
@@ -468,24 +350,15 @@ def recommended_max_memory(device=None):
     return min(wise, _device.get_limit(index) or wise)
 
 
-def memory_info(device=None):
+@_takes_device
+def memory_info(device: _Device = None) -> dict[str, Any]:
     """Return the free and the total bytes of ``device``, the source of the first number, and whether to trust it.
-
-    Parameters
-    ----------
-    device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Returns
     -------
     dict
         ``free`` and ``total``, in bytes; ``source``, a text; ``trust``, False if the source does not know of all
         processes, so that there may be less.
-
-    Raises
-    ------
-    DeviceIndexError
-        There is no device with this index.
 
     Notes
     -----
@@ -497,16 +370,12 @@ def memory_info(device=None):
     return {"free": free, "total": total, "source": source, "trust": is_trusted}
 
 
-def host_shadow_bytes(device=None):
+@_takes_device
+def host_shadow_bytes(device: _Device = None) -> int:
     """Return how many bytes of the host's memory Linux's driver holds for this process on ``device``.
 
     Some runtimes mirror device memory in the host's. l0rt does not: beside the few MiB of the driver, this is pinned
     and shared memory. Of a device without memory of its own it is all memory.
-
-    Parameters
-    ----------
-    device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Returns
     -------
@@ -516,9 +385,7 @@ def host_shadow_bytes(device=None):
     Raises
     ------
     UnsupportedError
-        Linux's driver does not tell it. The CPU driver has none.
-    DeviceIndexError
-        There is no device with this index.
+        Linux's driver does not report it. The CPU driver has none.
 
     Notes
     -----
@@ -527,8 +394,8 @@ def host_shadow_bytes(device=None):
     """
     index = _index_of(device)
     address = properties(index)["pci"]
-    told = _fdinfo.host_bytes(address)
-    if told is None:
+    nbytes = _fdinfo.host_bytes(address)
+    if nbytes is None:
         raise _UnsupportedError(
-            f"no fdinfo of this process tells the memory of xpu:{index} ({address or 'no PCI address'})")
-    return told
+            f"no fdinfo of this process reports the memory of xpu:{index} ({address or 'no PCI address'})")
+    return nbytes

@@ -151,28 +151,28 @@ class profile:  # the name that torch.profiler has for it
         global _active
         if self._timeline is not None:
             raise RuntimeError("a profile records once: make another one")
-        for left in list(_abandoned):
-            let_go(left)
+        for line in list(_abandoned):
+            let_go(line)
         self._clocks = dict[int, Clock]()
         self._ranges = list[Record]()
         self._threads = dict[int, str]()
         self._lock = threading.RLock()
         self._process = os.getpid()
-        begun = list[timeline.Timeline]()  # what began is in it at once, whatever a signal's handler raises
-        self._ended = weakref.finalize(self, abandon, begun, self._process)
+        timelines = list[timeline.Timeline]()  # what began is in it at once, whatever a signal's handler raises
+        self._ended = weakref.finalize(self, abandon, timelines, self._process)
         self._ended.atexit = False
         try:
-            timeline.begin_timeline(self._most, begun)
-            for index in timeline.devices(begun[0]):
+            timeline.begin_timeline(self._most, timelines)
+            for index in timeline.devices(timelines[0]):
                 bits, hz = timeline.clock_facts(index)
                 self._clocks[index] = Clock(bits, hz, timeline.clocks(index))
             self.begin_ns = now_ns()
             _active = weakref.ref(self)
-            self._timeline = begun[0]
+            self._timeline = timelines[0]
         except BaseException:
             if self._timeline is None:
-                for left in begun:
-                    timeline.end_timeline(left)
+                for line in timelines:
+                    timeline.end_timeline(line)
                 self._ended()
             raise
 
@@ -223,13 +223,13 @@ class profile:  # the name that torch.profiler has for it
 
     def _read(self):
         self.end_ns = now_ns()
-        told = timeline.commands(self._timeline)
+        commands = timeline.commands(self._timeline)
         for index, clock in self._clocks.items():
             with contextlib.suppress(L0Error, RuntimeError):  # a lost device's clock runs as its properties say
                 clock.finish(timeline.clocks(index))
-        found = records(told, self._clocks)
-        self._unfinished = len(told) - len(found)
-        self._events = tuple(sorted([*found, *self._ranges], key=lambda record: record.begin_ns))
+        entries = records(commands, self._clocks)
+        self._unfinished = len(commands) - len(entries)
+        self._events = tuple(sorted([*entries, *self._ranges], key=lambda record: record.begin_ns))
         self._ended.detach()
         timeline.drop(self._timeline)
 
@@ -346,7 +346,7 @@ def records(commands, clocks):
     A counter with few bits begins anew every few minutes. The first stamp was written after the call, and after the
     stamp before it in the stream: both together say in which of the counter's periods.
     """
-    found = []
+    entries = []
     last = dict[int, int]()
     for command in commands:
         (kind, name, device, address, stream, first, second, call, returned, thread, nbytes, source, source_device,
@@ -361,7 +361,7 @@ def records(commands, clocks):
             name = copy_name(source, source_device, target, target_device)
         elif kind == "graph":
             name = f"graph of {nbytes} nodes"
-        found.append(
+        entries.append(
             Record(
                 kind,
                 name or kind,
@@ -379,7 +379,7 @@ def records(commands, clocks):
                 group_size and tuple(group_size),
             )  # fmt: skip
         )
-    return found
+    return entries
 
 
 def copy_name(source, source_device, target, target_device):
@@ -401,24 +401,24 @@ def running():
     return None if _active is None else _active()
 
 
-def abandon(begun, process):
+def abandon(timelines, process):
     """End what a dropped profile recorded, if it had begun."""
-    for left in begun if process == os.getpid() else ():
-        ends = timeline.end_timeline(left)
-        let_go(left)
+    for line in timelines if process == os.getpid() else ():
+        ends = timeline.end_timeline(line)
+        let_go(line)
         if ends:
             warnings.warn("a profile was dropped while it recorded: it ends here", ResourceWarning, stacklevel=2)
 
 
-def let_go(left):
-    """Free what nobody asks for any more; while a device may still write to it, when the next profile begins."""
-    over = timeline.unfinished_streams(left) == []
+def let_go(line):
+    """Free what is no longer asked for; while a device may still write to it, when the next profile begins."""
+    over = timeline.unfinished_streams(line) == []
     if over:
-        timeline.drop(left)
+        timeline.drop(line)
     with contextlib.suppress(ValueError):
-        _abandoned.remove(left)
+        _abandoned.remove(line)
     if not over:
-        _abandoned.append(left)
+        _abandoned.append(line)
 
 
 class Stack:
@@ -476,8 +476,8 @@ def range_push(name: str) -> int:
     As ``torch.cuda.nvtx.range_push``.
     """
     stack = _local.stack
-    begun = begin_annotation(checked_name(name))
-    stack.ranges.append((name, now_ns(), begun))
+    mark = begin_annotation(checked_name(name))
+    stack.ranges.append((name, now_ns(), mark))
     if (tool := itt.collector()) is not None:
         tool.begin(name)
     return len(stack.ranges) - 1
@@ -503,8 +503,8 @@ def range_pop() -> int:
     stack = _local.stack
     if not stack.ranges:
         raise RuntimeError("range_pop() without a range_push() of this thread")
-    name, begin_ns, begun = stack.ranges.pop()
-    end_annotation(begun)
+    name, begin_ns, mark = stack.ranges.pop()
+    end_annotation(mark)
     if (tool := itt.collector()) is not None:
         tool.end()
     active = running()

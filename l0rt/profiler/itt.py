@@ -115,14 +115,14 @@ class Collector:
     def __init__(self, path):
         self.library = ctypes.CDLL(path)
         self.kept = []  # what the collector may look at for ever
-        found = self.by_table() if hasattr(self.library, "__itt_api_init") else self.by_name()
-        missing = [name.decode() for name in (b"__itt_task_begin", b"__itt_task_end") if name not in found]
+        functions = self.by_table() if hasattr(self.library, "__itt_api_init") else self.by_name()
+        missing = [name.decode() for name in (b"__itt_task_begin", b"__itt_task_end") if name not in functions]
         if missing:
             raise OSError(f"{path} has no {' and no '.join(missing)}")
-        self.found = found
-        self.task_begin, self.task_end = found[b"__itt_task_begin"], found[b"__itt_task_end"]
-        self.marker = found.get(b"__itt_marker")
-        self.domain = self.made(b"__itt_domain_create", Domain(flags=1, name=DOMAIN), DOMAIN)
+        self.functions = functions
+        self.task_begin, self.task_end = functions[b"__itt_task_begin"], functions[b"__itt_task_end"]
+        self.marker = functions.get(b"__itt_marker")
+        self.domain = self.address_for(b"__itt_domain_create", Domain(flags=1, name=DOMAIN), DOMAIN)
         self.on = c_int.from_address(self.domain)  # its flags: a tool switches a domain off with 0
         self.handle = functools.lru_cache(MOST_NAMES)(self.new_handle)
 
@@ -148,9 +148,9 @@ class Collector:
         initialize(ctypes.byref(table), ALL_GROUPS)
         return {name: kind(address) for (name, kind), address in zip(TYPES.items(), addresses, strict=True) if address}
 
-    def made(self, creator, own, text):
+    def address_for(self, creator, own, text):
         """Return what the collector makes of a text, or where it leaves that to the program, the program's own."""
-        create = self.found.get(creator)
+        create = self.functions.get(creator)
         address = create(text) if create is not None else None
         if address:
             return address
@@ -159,7 +159,7 @@ class Collector:
 
     def new_handle(self, name):
         text = name.encode("utf-8", "replace").replace(b"\0", b"?")
-        return self.made(b"__itt_string_handle_create", StringHandle(text=text), text)
+        return self.address_for(b"__itt_string_handle_create", StringHandle(text=text), text)
 
     def begin(self, name):
         """Begin a task of this thread, inside of those that it has begun."""

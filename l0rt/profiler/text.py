@@ -33,10 +33,10 @@ class Row:
 
 def rows_of(records):
     """Return (name, Row) of each name, the longest total first."""
-    found = defaultdict[str, Row](Row)
+    rows = defaultdict[str, Row](Row)
     for record in records:
-        found[record.name].add(record)
-    return sorted(found.items(), key=lambda item: (-item[1].total, item[0]))
+        rows[record.name].add(record)
+    return sorted(rows.items(), key=lambda item: (-item[1].total, item[0]))
 
 
 def aligned(lines):
@@ -48,18 +48,18 @@ def aligned(lines):
     ]
 
 
-def section(title, rows, whole, limit):
+def section(title, rows, total, limit):
     lines = [(title, "count", "total", "mean", "min", "max", "share")]
     for whole_name, row in rows[:limit]:
         name = " ".join(whole_name.split())
         name = name if len(name) <= LONGEST else f"{name[: LONGEST - 3]}..."
-        share = f"{100 * row.total / whole:.1f} %" if whole and row.kind != "wait" else "-"
+        share = f"{100 * row.total / total:.1f} %" if total and row.kind != "wait" else "-"
         times = (row.total, row.total / row.count, row.least, row.most)
         lines.append((name, str(row.count), *map(time_text, times), share))
-    found = aligned(lines)
+    result = aligned(lines)
     if limit is not None and len(rows) > limit:
-        found.append(f"and {len(rows) - limit} more")
-    return found
+        result.append(f"and {len(rows) - limit} more")
+    return result
 
 
 def table(profile, limit):
@@ -98,7 +98,7 @@ def chrome_events(profile, threads):
     """Return the trace's events, whose times are microseconds from the beginning of the profile."""
     host = os.getpid()
     named = dict[tuple[int, int], str]()
-    found = []
+    events = []
 
     def at(ns):
         return (ns - profile.begin_ns) / 1000
@@ -110,41 +110,41 @@ def chrome_events(profile, threads):
         name_track(host, record.thread, threads.get(record.thread, f"thread {record.thread}"))
         common = {"name": record.name, "cat": record.kind}
         if record.kind == "mark":
-            found.append({**common, "ph": "i", "s": "t", "ts": at(record.begin_ns), "pid": host, "tid": record.thread})
+            events.append({**common, "ph": "i", "s": "t", "ts": at(record.begin_ns), "pid": host, "tid": record.thread})
             continue
         times = {"ph": "X", "ts": at(record.begin_ns), "dur": record.duration_ns / 1000}
         if record.kind == "range":
-            found.append({**common, **times, "pid": host, "tid": record.thread})
+            events.append({**common, **times, "pid": host, "tid": record.thread})
             continue
         pid = DEVICE_PID + record.device
         name_track(pid, record.stream, f"stream {record.stream}")
-        found.append({**common, **times, "pid": pid, "tid": record.stream, "args": facts(record)})
+        events.append({**common, **times, "pid": pid, "tid": record.stream, "args": facts(record)})
         call = {"pid": host, "tid": record.thread, "ts": at(record.call_ns)}
         verb = "launch" if record.kind == "kernel" else "append"
         took = (record.return_ns - record.call_ns) / 1000
-        found.append({"name": f"{verb} {record.name}", "cat": "call", "ph": "X", "dur": took, **call})
+        events.append({"name": f"{verb} {record.name}", "cat": "call", "ph": "X", "dur": took, **call})
         arrow = {"name": "call", "cat": "call", "id": number}
-        found.append({**arrow, "ph": "s", **call})
-        found.append({**arrow, "ph": "f", "bp": "e", "pid": pid, "tid": record.stream, "ts": at(record.begin_ns)})
-    return [*names_of(named, host), *found]
+        events.append({**arrow, "ph": "s", **call})
+        events.append({**arrow, "ph": "f", "bp": "e", "pid": pid, "tid": record.stream, "ts": at(record.begin_ns)})
+    return [*names_of(named, host), *events]
 
 
 def facts(record):
     """Return what a trace shows of a command beside its times."""
-    found = {"bytes": record.nbytes, "groups": record.groups, "group size": record.group_size}
+    values = {"bytes": record.nbytes, "groups": record.groups, "group size": record.group_size}
     if record.nbytes and record.duration_ns:
-        found["GB/s"] = round(record.nbytes / record.duration_ns, 3)
-    return {name: value for name, value in found.items() if value is not None}
+        values["GB/s"] = round(record.nbytes / record.duration_ns, 3)
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def names_of(named, host):
     """Return the events that name processes, which devices pass for, and their tracks."""
-    found = []
+    events = []
     for pid in sorted({pid for pid, _ in named}):
         name = "host" if pid == host else f"device {pid - DEVICE_PID}"
-        found.append({"name": "process_name", "ph": "M", "pid": pid, "tid": 0, "args": {"name": name}})
+        events.append({"name": "process_name", "ph": "M", "pid": pid, "tid": 0, "args": {"name": name}})
         order = 0 if pid == host else 1 + pid - DEVICE_PID
-        found.append({"name": "process_sort_index", "ph": "M", "pid": pid, "tid": 0, "args": {"sort_index": order}})
+        events.append({"name": "process_sort_index", "ph": "M", "pid": pid, "tid": 0, "args": {"sort_index": order}})
     for (pid, tid), name in sorted(named.items()):
-        found.append({"name": "thread_name", "ph": "M", "pid": pid, "tid": tid, "args": {"name": name}})
-    return found
+        events.append({"name": "thread_name", "ph": "M", "pid": pid, "tid": tid, "args": {"name": name}})
+    return events

@@ -26,7 +26,7 @@ def order_of_one_stream(ground):
     long, end = l0rt.empty(nbytes, stream=stream), l0rt.empty(64, stream=stream)
     back = np.zeros(64, "u1")
     rounds = 0
-    while rounds < 64 and (rounds < 4 or ground.left() > 1):
+    while rounds < 64 and (rounds < 4 or ground.remaining() > 1):
         value = rounds % 250 + 1
         long.fill(value, stream=stream)
         end.fill(0, stream=stream)
@@ -42,7 +42,7 @@ def order_across_streams(ground):
     streams = [acc.Stream(ground.index, priority=i % 3 - 1) for i in range(8)]
     buffers = [l0rt.empty(256 << 10, stream=stream) for stream in streams]
     rounds = 0
-    while rounds < 40 and (rounds < 4 or ground.left() > 1):
+    while rounds < 40 and (rounds < 4 or ground.remaining() > 1):
         buffers[0].fill(rounds % 255 + 1, stream=streams[0])
         for i in range(1, len(streams)):
             streams[i].wait_event(streams[i - 1].record_event())
@@ -63,7 +63,7 @@ def events(ground):
     """C3: whether queried or waited for, by whichever policy, what was done before the record is there after it."""
     stream = acc.Stream(ground.index)
     host = l0rt.empty(1 << 16, kind="host", device=ground.index)
-    seen = np.frombuffer(memoryview(host), "u1")
+    data = np.frombuffer(memoryview(host), "u1")
     source = l0rt.empty(1 << 16, stream=stream)
     ways: tuple = ("query", "spin", "yield", "block")
     for i in range(48):
@@ -73,11 +73,11 @@ def events(ground):
         event = stream.record_event()
         if ways[i % 4] == "query":
             while not event.query():
-                if ground.left() == 0:
+                if ground.remaining() == 0:
                     return fails("an event never becomes complete")
         elif not event.synchronize(timeout=10, policy=ways[i % 4]):
             return fails("an event never becomes complete")
-        if (seen != value).any():
+        if (data != value).any():
             return fails(f"host memory was stale after {ways[i % 4]}")
     return works("48 records; query, spin, yield, block")
 
@@ -93,15 +93,15 @@ def timing(ground):
     end.record(stream)
     end.synchronize(timeout=10)
     spent = 1e3 * (time.perf_counter() - before)
-    told = start.elapsed_time(end)
-    if not 0.9 * 30 <= told <= spent + 20:
-        return fails(f"{told:.1f} ms of the device's in {spent:.1f} ms of the host's")
-    return works(f"{told:.1f} ms in {spent:.1f} ms of the host's")
+    elapsed = start.elapsed_time(end)
+    if not 0.9 * 30 <= elapsed <= spent + 20:
+        return fails(f"{elapsed:.1f} ms of the device's in {spent:.1f} ms of the host's")
+    return works(f"{elapsed:.1f} ms in {spent:.1f} ms of the host's")
 
 
 def copies(ground):
     """C5: every kind to every kind, in odd sizes; host memory at odd offsets."""
-    done = []
+    sizes = []
     for nbytes in ODD_SIZES:
         data = np.random.default_rng(nbytes).integers(0, 256, nbytes + 3, "u1")[3:]
         device, other = (l0rt.empty(nbytes, device=ground.index) for _ in range(2))
@@ -113,8 +113,8 @@ def copies(ground):
         back = device.copy_to(np.zeros(nbytes + 5, "u1")[5:])
         if (back != data).any():
             return fails(f"{nbytes} bytes came back changed")
-        done.append(nbytes)
-    return works(f"{len(done)} sizes from 1 B to 1 MiB; pageable, device, host, shared{registered(ground)}")
+        sizes.append(nbytes)
+    return works(f"{len(sizes)} sizes from 1 B to 1 MiB; pageable, device, host, shared{registered(ground)}")
 
 
 def registered(ground):
@@ -192,7 +192,7 @@ def event_in_another_process(ground):
         f"event = l0rt.Event.from_ipc_handle({ground.index}, bytes.fromhex(sys.argv[1]))\n"
         "print('came' if event.synchronize(timeout=3) else 'did not come')"
     )
-    status, out, complaint = other_process(code, event.ipc_handle().hex(), timeout=max(4.0, ground.left()))
+    status, out, complaint = other_process(code, event.ipc_handle().hex(), timeout=max(4.0, ground.remaining()))
     if status == 0 and out.endswith("came") and not out.endswith("not come"):
         return works("recorded here, waited for there")
     return fails(f"the event {out}" if status == 0 else f"the other process failed: {complaint}")
@@ -221,47 +221,51 @@ def other_process(code, *words, env=None, timeout=20.0):
 def out_of_memory(ground):
     """C9: under a limit of l0rt's own, memory runs out in an error, and what is freed can be used."""
     before = memory.get_memory_limit(ground.index)
-    held: list = []
+    buffers: list = []
     acc.empty_cache()
     limit = memory.memory_reserved(ground.index) + min(ground.budget, 64 * MIB)
     memory.set_memory_limit(limit, ground.index)
     try:
         for _ in range(1 + limit // MIB):
-            held.append(l0rt.empty(MIB, device=ground.index))
+            buffers.append(l0rt.empty(MIB, device=ground.index))
         return fails("no error at a limit")
     except OutOfMemoryError as e:
         if "requested" not in str(e):
             return fails("the error does not explain itself")
-        count = len(held)
-        held.clear()
+        count = len(buffers)
+        buffers.clear()
         buffer = l0rt.empty(8 * MIB, device=ground.index).fill(7)
         back = buffer.copy_to(np.zeros(8 * MIB, "u1"))
         return works(f"an error after {count} MiB, then work again") if (back == 7).all() else fails("wrong data after")
     finally:
-        held.clear()
+        buffers.clear()
         memory.set_memory_limit(before, ground.index)
 
 
 def exhaustion(ground):
     """C10: the driver's own end, and its recovery."""
     bare, piece = ground.driver, max(64 * MIB, ground.properties["total_memory"] // 64)
-    held: list = []
+    addresses: list = []
     acc.empty_cache()
     try:
-        while len(held) < 80 and ground.left() > 0.5:
-            held.append(bare.allocate(piece))
-            bare.resident(held[-1], piece)
-        told = "no refusal"
+        while len(addresses) < 80 and ground.remaining() > 0.5:
+            addresses.append(bare.allocate(piece))
+            bare.resident(addresses[-1], piece)
+        refusal = "no refusal"
     except Refused as refused:
         if refused.code not in OUT_OF_MEMORY:
             raise
-        told = str(refused)
+        refusal = str(refused)
     finally:
         bare.cleanup.close()
-    if told == "no refusal":
-        raise Untestable(f"{len(held)} pieces of {piece >> 20} MiB were all given")
+    if refusal == "no refusal":
+        raise Untestable(f"{len(addresses)} pieces of {piece >> 20} MiB were all given")
     back = l0rt.empty(MIB, device=ground.index).fill(9).copy_to(np.zeros(MIB, "u1"))
-    return works(f"{told} at {len(held)} x {piece >> 20} MiB, then work again") if (back == 9).all() else fails("wrong")
+    return (
+        works(f"{refusal} at {len(addresses)} x {piece >> 20} MiB, then work again")
+        if (back == 9).all()
+        else fails("wrong")
+    )
 
 
 def wait_for_the_device(ground):
@@ -272,7 +276,7 @@ def wait_for_the_device(ground):
         streams += [acc.stream_pool.copy_stream(ground.index)]
     sources = [l0rt.empty(nbytes, stream=stream) for stream in streams]
     targets = [l0rt.empty(nbytes, kind="host", device=ground.index) for _ in streams]
-    while rounds < 20 and (rounds < 2 or ground.left() > 1):
+    while rounds < 20 and (rounds < 2 or ground.remaining() > 1):
         value = rounds % 255 + 1
         for stream, source, target in zip(streams, sources, targets, strict=True):
             source.fill(value, stream=stream)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A child process of the self-test: it answers questions, one after another, and tells each answer at once.
+"""A child process of the self-test: it answers questions, one after another, and sends each answer at once.
 
 What ends this process ends one question only: the parent knows which one was asked, and starts another child for the
 rest.

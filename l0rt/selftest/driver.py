@@ -161,11 +161,11 @@ class Driver:
         """Return an immediate list."""
         ordinal = self.compute if ordinal is None else ordinal
         desc = QueueDesc(0xE, None, ordinal, index, flags | (IN_ORDER if in_order else 0), 2, priority)
-        made = P()
+        handle = P()
         handles = self.context, device or self.device
-        self.do("zeCommandListCreateImmediate", *handles, ctypes.byref(desc), ctypes.byref(made))
-        self.later("zeCommandListDestroy", made.value)
-        return made.value
+        self.do("zeCommandListCreateImmediate", *handles, ctypes.byref(desc), ctypes.byref(handle))
+        self.later("zeCommandListDestroy", handle.value)
+        return handle.value
 
     def events(self, count=1, counter_based=False, signal=HOST_SCOPE, flags=VISIBLE):
         """Return events of a new pool."""
@@ -183,31 +183,31 @@ class Driver:
 
     def event(self, pool, index=0, signal=HOST_SCOPE):
         """Return an event of a pool."""
-        desc, made = EventDesc(0x11, None, index, signal, HOST_SCOPE), P()
-        self.do("zeEventCreate", pool, ctypes.byref(desc), ctypes.byref(made))
-        self.later("zeEventDestroy", made.value)
-        return made.value
+        desc, handle = EventDesc(0x11, None, index, signal, HOST_SCOPE), P()
+        self.do("zeEventCreate", pool, ctypes.byref(desc), ctypes.byref(handle))
+        self.later("zeEventDestroy", handle.value)
+        return handle.value
 
     def allocate(self, nbytes, kind=DEVICE, device=None):
         """Return the address of new memory."""
-        made = P()
+        address = P()
         if kind == DEVICE:
             desc = DeviceMemoryDesc(0x15)
             owner = device or self.device
-            self.do("zeMemAllocDevice", self.context, ctypes.byref(desc), nbytes, 0, owner, ctypes.byref(made))
+            self.do("zeMemAllocDevice", self.context, ctypes.byref(desc), nbytes, 0, owner, ctypes.byref(address))
         else:
             host = FlagsDesc(0x16)
-            self.do("zeMemAllocHost", self.context, ctypes.byref(host), nbytes, 64, ctypes.byref(made))
-        self.later("zeMemFree", self.context, made.value)
-        return made.value
+            self.do("zeMemAllocHost", self.context, ctypes.byref(host), nbytes, 64, ctypes.byref(address))
+        self.later("zeMemFree", self.context, address.value)
+        return address.value
 
     def import_memory(self, address, nbytes):
         """Let devices reach memory of this process's."""
         source = ImportDesc(0x20037, None, address, nbytes)
-        desc, made = FlagsDesc(0x16, ctypes.addressof(source)), P()
-        self.do("zeMemAllocHost", self.context, ctypes.byref(desc), nbytes, 0, ctypes.byref(made))
-        self.later("zeMemFree", self.context, made.value)
-        return made.value
+        desc, result = FlagsDesc(0x16, ctypes.addressof(source)), P()
+        self.do("zeMemAllocHost", self.context, ctypes.byref(desc), nbytes, 0, ctypes.byref(result))
+        self.later("zeMemFree", self.context, result.value)
+        return result.value
 
     def resident(self, address, nbytes):
         """Have memory backed now."""
@@ -215,8 +215,8 @@ class Driver:
 
     def copy(self, list_, target, source, nbytes, signal=None, waits=()):
         """Append a copy."""
-        held = (P * len(waits))(*waits)
-        self.do("zeCommandListAppendMemoryCopy", list_, target, source, nbytes, signal, len(waits), held)
+        events = (P * len(waits))(*waits)
+        self.do("zeCommandListAppendMemoryCopy", list_, target, source, nbytes, signal, len(waits), events)
 
     def fill(self, list_, target, value, nbytes, signal=None, pattern=None):
         """Append a fill."""
@@ -259,16 +259,16 @@ class Driver:
 
     def reserve(self, nbytes):
         """Return the beginning of reserved addresses."""
-        made = P()
-        self.do("zeVirtualMemReserve", self.context, None, nbytes, ctypes.byref(made))
-        self.later("zeVirtualMemFree", self.context, made.value, nbytes)
-        return made.value
+        address = P()
+        self.do("zeVirtualMemReserve", self.context, None, nbytes, ctypes.byref(address))
+        self.later("zeVirtualMemFree", self.context, address.value, nbytes)
+        return address.value
 
     def physical(self, nbytes):
         """Return physical memory; its owner destroys it."""
-        desc, made = PhysicalDesc(0x20, None, 0, nbytes), P()
-        self.do("zePhysicalMemCreate", self.context, self.device, ctypes.byref(desc), ctypes.byref(made))
-        return made.value
+        desc, handle = PhysicalDesc(0x20, None, 0, nbytes), P()
+        self.do("zePhysicalMemCreate", self.context, self.device, ctypes.byref(desc), ctypes.byref(handle))
+        return handle.value
 
     def destroy_physical(self, physical):
         """Destroy physical memory."""
@@ -294,19 +294,19 @@ class Driver:
 
     def memory_type(self, address):
         """Return what the driver knows about an address."""
-        found = MemoryProperties(0x17)
-        self.do("zeMemGetAllocProperties", self.context, address, ctypes.byref(found), None)
-        return found.type
+        properties = MemoryProperties(0x17)
+        self.do("zeMemGetAllocProperties", self.context, address, ctypes.byref(properties), None)
+        return properties.type
 
     def kernel_names(self, code):
         """Return the names of the kernels in SPIR-V, in the driver's order."""
-        desc, made, count = ModuleDesc(0x1B, None, 0, len(code)), P(), U32()
+        desc, module, count = ModuleDesc(0x1B, None, 0, len(code)), P(), U32()
         desc.code = ctypes.cast(ctypes.c_char_p(code), P)
-        self.do("zeModuleCreate", self.context, self.device, ctypes.byref(desc), ctypes.byref(made), None)
-        self.later("zeModuleDestroy", made.value)
-        self.do("zeModuleGetKernelNames", made.value, ctypes.byref(count), None)
+        self.do("zeModuleCreate", self.context, self.device, ctypes.byref(desc), ctypes.byref(module), None)
+        self.later("zeModuleDestroy", module.value)
+        self.do("zeModuleGetKernelNames", module.value, ctypes.byref(count), None)
         names = (ctypes.c_char_p * count.value)()
-        self.do("zeModuleGetKernelNames", made.value, ctypes.byref(count), names)
+        self.do("zeModuleGetKernelNames", module.value, ctypes.byref(count), names)
         return [(name or b"").decode() for name in names]
 
     def clocks(self):

@@ -45,10 +45,10 @@ class Clock:
 class Examination:
     """The questions, and what was answered."""
 
-    def __init__(self, ids, seconds, provoke, device, told=lambda text: None):
+    def __init__(self, ids, seconds, provoke, device, progress=lambda text: None):
         self.ids = ids
         self.clock = Clock(seconds)
-        self.provoke, self.device, self.told = provoke, device, told
+        self.provoke, self.device, self.progress = provoke, device, progress
         self.answers: dict = {}
         self.facts = None
         self.ends = None  # when the group's time is up, once a child has opened the driver
@@ -56,7 +56,7 @@ class Examination:
         self.interrupted = False
 
     def run(self):
-        """Ask everything, as long as there is time and nobody interrupts."""
+        """Ask everything, as long as there is time and no interrupt."""
         try:
             groups = [group for group in (*NEEDS, "programs") if any(BY_ID[id].group == group for id in self.ids)]
             for place, group in enumerate(groups):
@@ -71,12 +71,12 @@ class Examination:
 
     def share(self, groups):
         """Return how many of the seconds that are left the first of these groups gets; the last one gets all."""
-        left = max(0.0, self.clock.end - time.monotonic())
+        remaining = max(0.0, self.clock.end - time.monotonic())
         if len(groups) == 1:
-            return left
-        whole = sum(NEEDS.get(group, 0) for group in groups)
-        most = left * (1 - PROGRAMS if "programs" in groups else 1)
-        return NEEDS[groups[0]] * min(1, most / whole)
+            return remaining
+        total = sum(NEEDS.get(group, 0) for group in groups)
+        most = remaining * (1 - PROGRAMS if "programs" in groups else 1)
+        return NEEDS[groups[0]] * min(1, most / total)
 
     def of(self, group):
         """Return those of a group's questions that are asked of a child."""
@@ -90,14 +90,14 @@ class Examination:
         for id in self.ids:
             if BY_ID[id].group == group and BY_ID[id].untestable:
                 self.answers[id] = Answer("untestable", BY_ID[id].untestable)
-        left = self.of(group)
-        self.told(f"{GROUPS[group]}: {len(left)} questions, {seconds:.0f} s")
+        ids = self.of(group)
+        self.progress(f"{GROUPS[group]}: {len(ids)} questions, {seconds:.0f} s")
         self.ends = None
-        while left and self.error is None and self.has_time():
-            asked = self.ask_child(left, seconds if self.ends is None else self.ends - time.monotonic())
-            left = [id for id in left if id not in self.answers]
-            if asked is None and left and self.error is None and self.has_time():
-                self.answers[left.pop(0)] = Answer("untestable", "the child process ended before it")
+        while ids and self.error is None and self.has_time():
+            last = self.ask_child(ids, seconds if self.ends is None else self.ends - time.monotonic())
+            ids = [id for id in ids if id not in self.answers]
+            if last is None and ids and self.error is None and self.has_time():
+                self.answers[ids.pop(0)] = Answer("untestable", "the child process ended before it")
 
     def has_time(self):
         """Is there time left for the group that is asked now?"""
@@ -122,7 +122,7 @@ class Examination:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=complaints,
-                start_new_session=True,  # Ctrl-C is the parent's; and who kills it kills its children
+                start_new_session=True,  # Ctrl-C is the parent's; and a signal that ends it ends its children
             )
             try:
                 return self.listen(child, complaints)
@@ -135,13 +135,13 @@ class Examination:
 
     def listen(self, child, complaints):
         """Take a child's answers until it ends, hangs or has no time left; return the question asked last."""
-        asked, limit, rest = None, min(self.clock.end, time.monotonic() + OPENING), b""
+        current, limit, rest = None, min(self.clock.end, time.monotonic() + OPENING), b""
         with selectors.DefaultSelector() as selector:
             selector.register(child.stdout, selectors.EVENT_READ)
             while True:
                 if not selector.select(max(0.0, limit - time.monotonic())):
-                    self.too_long(asked, limit)
-                    return asked
+                    self.too_long(current, limit)
+                    return current
                 more = os.read(child.stdout.fileno(), 1 << 16)
                 if not more:
                     break
@@ -149,50 +149,52 @@ class Examination:
                 for line in lines:
                     if not line.startswith(MARK.encode()):
                         continue
-                    said = json.loads(line[len(MARK) :])
-                    if "error" in said:
-                        self.error = scrubbed(said["error"])
-                    elif "facts" in said:
-                        self.facts, self.ends = self.facts or said["facts"], self.ends or said["ends"]
-                    elif "asked" in said:
+                    message = json.loads(line[len(MARK) :])
+                    if "error" in message:
+                        self.error = scrubbed(message["error"])
+                    elif "facts" in message:
+                        self.facts, self.ends = self.facts or message["facts"], self.ends or message["ends"]
+                    elif "asked" in message:
                         if not self.has_time():
-                            return asked
-                        asked = said["asked"]
-                        limit = min(self.clock.end + 1, time.monotonic() + max(PATIENCE, 2 * said["seconds"]))
-                    elif "id" in said:
-                        id = said.pop("id")
-                        self.answers[id] = self.shown(Answer(**said))
+                            return current
+                        current = message["asked"]
+                        limit = min(self.clock.end + 1, time.monotonic() + max(PATIENCE, 2 * message["seconds"]))
+                    elif "id" in message:
+                        id = message.pop("id")
+                        self.answers[id] = self.scrub(Answer(**message))
                         limit = self.clock.end + 1
                     else:
                         limit = time.monotonic() + PATIENCE  # for its end
         status = child.wait()
         if status and self.error is None:
-            self.ended(asked, status, complaints)
-        return asked
+            self.ended(current, status, complaints)
+        return current
 
-    def shown(self, answer):
+    def scrub(self, answer):
         """Return an answer without anything private."""
         answer.detail = scrubbed(answer.detail)
         return answer
 
-    def too_long(self, asked, limit):
+    def too_long(self, current, limit):
         """A child was silent until its limit."""
-        if asked is None:
+        if current is None:
             if self.facts is None:
                 self.error = f"the driver was not open after {self.clock.spent():.0f} seconds"
-        elif asked not in self.answers:
+        elif current not in self.answers:
             hung = limit < self.clock.end
-            self.answers[asked] = bad(asked, "no answer: it hangs") if hung else Answer("untestable", "no time left")
+            self.answers[current] = (
+                bad(current, "no answer: it hangs") if hung else Answer("untestable", "no time left")
+            )
 
-    def ended(self, asked, status, complaints):
+    def ended(self, current, status, complaints):
         """A child ended by itself, and not well."""
         complaints.seek(0)
         lines = complaints.read().decode("utf-8", "replace").strip().splitlines()
         why = scrubbed(end_text(status) + (f": {lines[-1].strip()}" if lines else ""))
-        if asked is None and self.facts is None:
+        if current is None and self.facts is None:
             self.error = f"the driver {why} while it was opened"
-        elif asked is not None and asked not in self.answers:
-            self.answers[asked] = bad(asked, f"it {why}")
+        elif current is not None and current not in self.answers:
+            self.answers[current] = bad(current, f"it {why}")
 
     def report(self):
         """Return everything as plain values."""
@@ -212,17 +214,17 @@ def bad(id, detail):
     return Answer("present" if id[0] in "QT" else "fails", detail)
 
 
-def chosen(words):
+def select(words):
     """Return the questions that IDs and names of groups name, all for none; ValueError for a word that is neither."""
     if not words:
         return [question.id for question in QUESTIONS]
-    wanted = set()
+    ids = set()
     for word in words:
-        found = {q.id for q in QUESTIONS if word.lower() in (q.id.lower(), q.group, q.name)}
-        if not found:
+        matches = {q.id for q in QUESTIONS if word.lower() in (q.id.lower(), q.group, q.name)}
+        if not matches:
             raise ValueError(f"no question is called {word!r}: expected {', '.join(GROUPS)}, or IDs from C1 to T40")
-        wanted |= found
-    return [question.id for question in QUESTIONS if question.id in wanted]
+        ids |= matches
+    return [question.id for question in QUESTIONS if question.id in ids]
 
 
 def scrubbed(text):

@@ -41,7 +41,7 @@ class Ground:
         self.ends = time.monotonic()
 
     def facts(self):
-        """Return what the report says about the device: nothing that tells one card or one user from another."""
+        """Return what the report says about the device: nothing that identifies one card or one user."""
         place = pci.facts(self.properties["pci"])
         return {
             **self.identity,
@@ -67,7 +67,7 @@ class Ground:
             "caveat": report.caveat(self.is_software),
         }
 
-    def left(self):
+    def remaining(self):
         """Return the seconds that the question at hand still has."""
         return max(0.0, self.ends - time.monotonic())
 
@@ -77,7 +77,7 @@ class Ground:
             raise Untestable(f"the driver has no {capability}, or l0rt does without it")
 
     def has_graphs(self):
-        """`Untestable` where the driver does not tell of graphs of its own."""
+        """`Untestable` where the driver reports no graphs of its own."""
         if "ZE_extension_record_replay_graph" not in devices.extensions(self.index):
             raise Untestable("the driver has no graphs")
 
@@ -88,9 +88,9 @@ class Ground:
                 return other
         raise Untestable("there is one device only")
 
-    def size(self, wanted):
+    def size(self, nbytes):
         """Return a size: the wanted one, or what of it may be used."""
-        return max(MIB, min(wanted, self.budget // 4))
+        return max(MIB, min(nbytes, self.budget // 4))
 
 
 def budget(index):

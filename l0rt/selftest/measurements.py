@@ -76,10 +76,10 @@ def machine(ground):
     except (Refused, Missing):
         mapped = "none: no virtual memory"
     identity = ground.identity
-    bar = report.size_text(place["bar_size"]) if place["bar_size"] else "not told"
-    kernel, build = identity["kernel_driver"] or "not told", identity["build"] or "not told"
-    told = f"kernel driver {kernel}, build {build}, BAR {bar}"
-    return measured(f"{told}, mapped pointers: {mapped}", bar_size=place["bar_size"], mapped=mapped)
+    bar = report.size_text(place["bar_size"]) if place["bar_size"] else "not reported"
+    kernel, build = identity["kernel_driver"] or "not reported", identity["build"] or "not reported"
+    text = f"kernel driver {kernel}, build {build}, BAR {bar}"
+    return measured(f"{text}, mapped pointers: {mapped}", bar_size=place["bar_size"], mapped=mapped)
 
 
 def virtual_costs(ground):
@@ -95,7 +95,7 @@ def virtual_costs(ground):
         for nbytes in SIZES:
             if nbytes > ground.budget:
                 continue
-            found: dict = {"create": [], "map": [], "unmap": [], "destroy": []}
+            times: dict = {"create": [], "map": [], "unmap": [], "destroy": []}
             with bare.scope():
                 base = bare.reserve(nbytes)
                 for _ in range(8):
@@ -103,17 +103,17 @@ def virtual_costs(ground):
                         bare.fill(list_, work, 1, ground.size(16 * MIB))
                     start = time.perf_counter_ns()
                     part = bare.physical(nbytes)
-                    found["create"].append(time.perf_counter_ns() - start)
-                    found["map"].append(timed(bare.map, base, nbytes, part))
-                    found["unmap"].append(timed(bare.unmap, base, nbytes))
-                    found["destroy"].append(timed(bare.destroy_physical, part))
+                    times["create"].append(time.perf_counter_ns() - start)
+                    times["map"].append(timed(bare.map, base, nbytes, part))
+                    times["unmap"].append(timed(bare.unmap, base, nbytes))
+                    times["destroy"].append(timed(bare.destroy_physical, part))
                     bare.drain(list_)
-                    if ground.left() < 0.2:
+                    if ground.remaining() < 0.2:
                         break
-            for name, values in found.items():
+            for name, values in times.items():
                 figures[f"{name}_{nbytes >> 20}MiB_{state}"] = micro(median(values))
-    told = ", ".join(f"{name} {figures[f'{name}_2MiB_idle']:g}" for name in ("create", "map", "unmap"))
-    return measured(f"2 MiB, idle: {told} µs", **figures)
+    text = ", ".join(f"{name} {figures[f'{name}_2MiB_idle']:g}" for name in ("create", "map", "unmap"))
+    return measured(f"2 MiB, idle: {text} µs", **figures)
 
 
 def slopes(ground):
@@ -126,7 +126,7 @@ def slopes(ground):
     except (Refused, Missing):
         piece = 2 * MIB
     for count in PIECES:
-        if (count + 1) * piece > ground.budget or ground.left() < 0.2:
+        if (count + 1) * piece > ground.budget or ground.remaining() < 0.2:
             break
         with bare.scope():
             try:
@@ -155,8 +155,8 @@ def slopes(ground):
     for name in ("copy", "map"):
         grown = figures[f"{name}_{counts[-1]}"] - figures[f"{name}_{counts[0]}"]
         figures[f"{name}_per_piece"] = round(grown / span, 5)
-    told = f"a copy {figures['copy_per_piece']:g} and a map {figures['map_per_piece']:g} µs more per piece"
-    return measured(f"{told}, up to {counts[-1]:,} pieces", piece=piece, **figures)
+    text = f"a copy {figures['copy_per_piece']:g} and a map {figures['map_per_piece']:g} µs more per piece"
+    return measured(f"{text}, up to {counts[-1]:,} pieces", piece=piece, **figures)
 
 
 def allocation_costs(ground):
@@ -165,18 +165,18 @@ def allocation_costs(ground):
     for nbytes in SIZES:
         if nbytes > ground.budget:
             continue
-        found: dict = {"allocate": [], "resident": [], "free": []}
+        times: dict = {"allocate": [], "resident": [], "free": []}
         for _ in range(8):
             with bare.scope():
                 start = time.perf_counter_ns()
                 at = bare.allocate(nbytes)
-                found["allocate"].append(time.perf_counter_ns() - start)
-                found["resident"].append(timed(bare.resident, at, nbytes))
+                times["allocate"].append(time.perf_counter_ns() - start)
+                times["resident"].append(timed(bare.resident, at, nbytes))
                 freeing = time.perf_counter_ns()
-            found["free"].append(time.perf_counter_ns() - freeing)
-        figures.update({f"{name}_{nbytes >> 20}MiB": micro(median(values)) for name, values in found.items()})
-    told = ", ".join(f"{name} {figures[f'{name}_2MiB']:g}" for name in ("allocate", "resident", "free"))
-    return measured(f"2 MiB: {told} µs", **figures)
+            times["free"].append(time.perf_counter_ns() - freeing)
+        figures.update({f"{name}_{nbytes >> 20}MiB": micro(median(values)) for name, values in times.items()})
+    text = ", ".join(f"{name} {figures[f'{name}_2MiB']:g}" for name in ("allocate", "resident", "free"))
+    return measured(f"2 MiB: {text} µs", **figures)
 
 
 def append_costs(ground):
@@ -201,8 +201,8 @@ def append_costs(ground):
                 for list_ in lists:
                     bare.drain(list_)
         figures[f"launch_{count}"] = round(launch_cost(ground.index, count) / count, 3)
-    told = {name: " / ".join(f"{figures[f'{name}_{count}']:g}" for count in (1, 2, 32)) for name in ("copy", "launch")}
-    return measured(f"on 1 / 2 / 32 lists a copy takes {told['copy']} µs, a launch {told['launch']} µs", **figures)
+    texts = {name: " / ".join(f"{figures[f'{name}_{count}']:g}" for count in (1, 2, 32)) for name in ("copy", "launch")}
+    return measured(f"on 1 / 2 / 32 lists a copy takes {texts['copy']} µs, a launch {texts['launch']} µs", **figures)
 
 
 def launch_cost(index, count):
@@ -217,9 +217,9 @@ def launch_cost(index, count):
                 with stream:
                     launch(y, x, 0.0, 1)
 
-        found = cost(all_of_them, rounds=12, batch=max(1, 32 // count))
+        result = cost(all_of_them, rounds=12, batch=max(1, 32 // count))
         acc.synchronize(index)
-    return found
+    return result
 
 
 def event_costs(ground):
@@ -247,8 +247,8 @@ def event_costs(ground):
             figures[f"wait_{kind}"] = micro(max(0, median(timed(bare.wait, event) for event in events) - empty))
     figures["query_pending"] = pending_query(ground)
     records = ((kind.replace("_", " "), figures.get(f"record_{kind}")) for kind in kinds)
-    told = ", ".join(f"{kind} {spent:g}" for kind, spent in records if spent is not None)
-    return measured(f"record: {told} µs", **figures)
+    text = ", ".join(f"{kind} {spent:g}" for kind, spent in records if spent is not None)
+    return measured(f"record: {text} µs", **figures)
 
 
 def pending_query(ground):
@@ -286,8 +286,8 @@ def wake_up(ground):
             event.synchronize(timeout=10, policy=policy)
             spent.append(time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW) - event.host_time())
         figures[f"wake_up_{policy or 'default'}"] = micro(max(0, median(spent)))
-    told = ", ".join(f"{name.removeprefix('wake_up_')} {value:g}" for name, value in figures.items())
-    return measured(f"{told} µs", **figures)
+    text = ", ".join(f"{name.removeprefix('wake_up_')} {value:g}" for name, value in figures.items())
+    return measured(f"{text} µs", **figures)
 
 
 def copy_rates(ground):
@@ -299,20 +299,20 @@ def copy_rates(ground):
         engines["copy"] = acc.stream_pool.copy_stream(ground.index)
     spent = 0.0
     for place, nbytes in enumerate(COPIES):
-        if 4 * nbytes > ground.budget or 8 * spent > ground.left():
+        if 4 * nbytes > ground.budget or 8 * spent > ground.remaining():
             break
-        begun = time.monotonic()
-        share = ground.left() / (len(COPIES) - place) / (2 * len(engines) + 3)
+        start = time.monotonic()
+        share = ground.remaining() / (len(COPIES) - place) / (2 * len(engines) + 3)
         figures.update(rates_of(ground, nbytes, engines, share))
-        spent = time.monotonic() - begun
+        spent = time.monotonic() - start
     figures.update(straight(ground))
     largest = max((n for n in COPIES if f"d2d_{n}" in figures), default=4)
-    told = ", ".join(
+    text = ", ".join(
         f"{name.replace('_', ' ')} {figures[f'{name}_{largest}']:.3g}"
         for name in ("staged_h2d", "pinned_h2d_compute", "pinned_h2d_copy", "pinned_d2h_compute", "d2d")
         if f"{name}_{largest}" in figures
     )
-    return measured(f"GB/s at {report.size_text(largest)}: {told}", **figures)
+    return measured(f"GB/s at {report.size_text(largest)}: {text}", **figures)
 
 
 def rates_of(ground, nbytes, engines, share):
@@ -332,12 +332,12 @@ def rates_of(ground, nbytes, engines, share):
     for engine, stream in engines.items():
         for name, target, source in (("h2d", device, pinned), ("d2h", pinned, device)):
             ways[f"pinned_{name}_{engine}"] = partial(copy_and_wait, target, source, stream)
-    found = {f"{name}_{nbytes}": round(rate(work, nbytes, share), 4) for name, work in ways.items()}
+    rates = {f"{name}_{nbytes}": round(rate(work, nbytes, share), 4) for name, work in ways.items()}
     acc.synchronize(ground.index)
     for buffer in (device, other):
         for stream in engines.values():
             buffer.record_stream(stream)
-    return found
+    return rates
 
 
 def copy_and_wait(target, source, stream):
@@ -358,23 +358,23 @@ def rate(work, nbytes, seconds):
 
 def straight(ground):
     """Return how long an append of pageable memory blocks, and what an offloaded copy takes; empty where refused."""
-    bare, nbytes, found = ground.driver, ground.size(4 * MIB), {}
+    bare, nbytes, figures = ground.driver, ground.size(4 * MIB), {}
     pageable = np.ones(nbytes, "u1")
     with bare.scope():
         target, list_ = bare.allocate(nbytes), bare.list(in_order=False)
         try:
-            found["append_pageable_µs"] = micro(timed(bare.copy, list_, target, pageable.ctypes.data, nbytes))
+            figures["append_pageable_µs"] = micro(timed(bare.copy, list_, target, pageable.ctypes.data, nbytes))
             bare.drain(list_)
         except Refused:
             pass  # memory that is not the driver's
         try:
             offloading, host = bare.list(in_order=True, flags=COPY_OFFLOAD), bare.allocate(nbytes, 1)
-            found[f"pinned_h2d_offload_{nbytes}"] = round(
+            figures[f"pinned_h2d_offload_{nbytes}"] = round(
                 rate(lambda: (bare.copy(offloading, target, host, nbytes), bare.drain(offloading)), nbytes, 0.2), 4
             )
         except Refused:
             pass  # a driver without that flag
-    return found
+    return figures
 
 
 def stalls(ground):
@@ -401,7 +401,7 @@ def stalls(ground):
         stop.clear()
         thread.start()
         spent: list = []
-        until = time.monotonic() + min(0.5, ground.left() / 3)
+        until = time.monotonic() + min(0.5, ground.remaining() / 3)
         while time.monotonic() < until and len(spent) < 5000:
             spent.append(timed(bare.copy, list_, target, source, 64))
             if len(spent) % 64 == 0:
@@ -413,23 +413,23 @@ def stalls(ground):
         figures[f"median_{state}"], figures[f"longest_{state}"] = micro(median(spent)), micro(spent[-1])
         figures[f"p99_{state}"] = micro(spent[len(spent) * 99 // 100])
     bare.destroy_physical(part)
-    told = f"99 of 100 appends within {figures['p99_alone']:g} µs, beside maps {figures['p99_beside_maps']:g} µs"
-    return measured(told, **figures)
+    text = f"99 of 100 appends within {figures['p99_alone']:g} µs, beside maps {figures['p99_beside_maps']:g} µs"
+    return measured(text, **figures)
 
 
-def who_reports(ground):
+def refusing_call(ground):
     """M10: the call that says that memory is out, for allocations and for maps."""
-    call, told, count = exhaust(ground)
+    call, text, count = exhaust(ground)
     figures = {"allocation": call or None}
-    told = told or f"{count} allocations were given, and there was no time for more"
+    text = text or f"{count} allocations were given, and there was no time for more"
     try:
         with ground.driver.scope():
-            found = no_vm_bind(ground)
-        figures["map"] = found.figures["call"]
-        told += f"; mapped memory: {found.detail}"
+            answer = no_vm_bind(ground)
+        figures["map"] = answer.figures["call"]
+        text += f"; mapped memory: {answer.detail}"
     except Untestable:
         figures["map"] = None
-    return measured(told, **figures)
+    return measured(text, **figures)
 
 
 ASK = {
@@ -442,5 +442,5 @@ ASK = {
     "M7": wake_up,
     "M8": copy_rates,
     "M9": stalls,
-    "M10": who_reports,
+    "M10": refusing_call,
 }

@@ -19,7 +19,7 @@ def programs_in_threads(ground):
 def until_the_end(ground, run, programs_each=1):
     """Run programs until the time is up, one at least."""
     seed = 0
-    while seed == 0 or ground.left() > 0:
+    while seed == 0 or ground.remaining() > 0:
         if wrong := run(seed):
             return fails(f"seed {seed}: {wrong}")
         seed += 1

@@ -18,9 +18,9 @@ STYLES = {"works": "green", "absent": "green", "fails": "bold red", "present": "
 NAME = "l0rt selftest"
 
 
-def document(found):
+def document(record):
     """Return the report as JSON keeps it: format, identity and parameters are what L0RT_TUNING reads."""
-    facts = found["facts"] or {}
+    facts = record["facts"] or {}
     return {
         "report": NAME,
         "format": tuning.FORMAT,
@@ -28,9 +28,9 @@ def document(found):
         "python": platform.python_version(),
         "system": system(),
         "identity": {name: facts.get(name) for name in tuning.IDENTITY},
-        "parameters": parameters(found),
-        "problems": problems(found),
-        **found,
+        "parameters": parameters(record),
+        "problems": problems(record),
+        **record,
     }
 
 
@@ -39,44 +39,45 @@ def system():
     return f"{platform.system()} {''.join(re.findall(r'^[0-9.]+', platform.release()))}"
 
 
-def show(found, out):
+def show(record, out):
     """Print the page."""
-    report.put(out, report.facts(head(found)))
+    report.put(out, report.facts(head(record)))
     for group, title in GROUPS.items():
-        ids = [id for id in found["answers"] if BY_ID[id].group == group]
+        ids = [id for id in record["answers"] if BY_ID[id].group == group]
         if ids:
             report.put(out)
-            show_group(out, title, ids, found)
-    show_rates(out, found["answers"].get("M8", {}).get("figures", {}))
-    show_maps(out, found["answers"].get("M2", {}).get("figures", {}))
+            show_group(out, title, ids, record)
+    show_rates(out, record["answers"].get("M8", {}).get("figures", {}))
+    show_maps(out, record["answers"].get("M2", {}).get("figures", {}))
     report.put(out)
-    for sentence, style in summary(found):
+    for sentence, style in summary(record):
         report.put(out, Text(sentence, style=style))
     report.put(out)
     report.put(out, Text("To paste into a report (nothing in it tells who or where you are):", style="bold"))
     report.put(out)
-    report.put_lines(out, block(found))
+    report.put_lines(out, block(record))
 
 
-def head(found):
+def head(record):
     """Return what was tested, as (label, text)."""
-    facts = found["facts"]
+    facts = record["facts"]
     pairs = [("l0rt", f"{l0rt.__version__}, Python {platform.python_version()}, {system()}")]
     if facts is None:
         return pairs
     numbers = f"{facts['vendor_id']:#06x}:{facts['device_id']:#06x}"
     loader = f", loader {facts['loader']}" if facts["loader"] else ""
-    bar = report.size_text(facts["bar_size"]) if facts["bar_size"] else "not told"
+    bar = report.size_text(facts["bar_size"]) if facts["bar_size"] else "not reported"
+    kernel, build = facts["kernel_driver"] or "not reported", facts["build"] or "not reported"
     return [
         *pairs,
         ("device", facts["name"] + (f" *** {facts['caveat']} ***" if facts["caveat"] else "")),
         ("", f"{facts['architecture'] or 'architecture not known'}, {numbers}, {count_text(facts['devices'])} in all"),
         ("driver", f"version {facts['driver_version']}, API {facts['api_version']}{loader}"),
-        ("kernel", f"driver {facts['kernel_driver'] or 'not told'}, build {facts['build'] or 'not told'}, BAR {bar}"),
+        ("kernel", f"driver {kernel}, build {build}, BAR {bar}"),
         ("memory", f"{report.size_text(facts['total_memory'])}; the test uses at most "
          f"{report.size_text(facts['budget'])}, an eighth of what is free"),
-        ("time", f"{found['spent']:.0f} of {found['seconds']:.0f} s"
-         + (", dangerous questions included" if found["provoke"] else "")),
+        ("time", f"{record['spent']:.0f} of {record['seconds']:.0f} s"
+         + (", dangerous questions included" if record["provoke"] else "")),
     ]  # fmt: skip
 
 
@@ -85,40 +86,40 @@ def count_text(count):
     return f"{count} device" + ("s" if count != 1 else "")
 
 
-def show_group(out, title, ids, found):
+def show_group(out, title, ids, record):
     """Print a group's answers: what was found, then what could not be asked."""
     report.put(out, Text(title, style="bold"))
-    made = Table.grid(padding=(0, 2, 0, 0))
-    made.add_column(no_wrap=True)
-    made.add_column(no_wrap=True)
-    made.add_column(overflow="fold")
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(no_wrap=True)
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
     unasked: dict = {}
     for id in ids:
-        answer, question = found["answers"][id], BY_ID[id]
+        answer, question = record["answers"][id], BY_ID[id]
         if answer["state"] == "untestable":
             unasked.setdefault(answer["detail"], []).append(id)
             continue
-        made.add_row(Text(id), state_text(id, answer, found), asked_text(question, answer))
-    if made.row_count:
-        report.put(out, made)
+        grid.add_row(Text(id), state_text(id, answer, record), question_text(question, answer))
+    if grid.row_count:
+        report.put(out, grid)
     for why, those in unasked.items():
         report.put_lines(out, [f"untestable: {', '.join(those)}: {why}"])
 
 
-def state_text(id, answer, found):
+def state_text(id, answer, record):
     """Return an answer's word, in the colour that it deserves."""
     word = answer["state"] + (" by rule" if answer["by"] == "rule" else "")
     style = STYLES.get(answer["state"], "")
-    if answer["state"] in BAD and id not in problems(found):
+    if answer["state"] in BAD and id not in problems(record):
         word, style = f"{word}, coped with", "yellow"
     return Text(word, style=style)
 
 
-def asked_text(question, answer):
+def question_text(question, answer):
     """Return the question, and below it what was found."""
     name = f"{question.name}: " if question.name else ""
-    told = answer["detail"] and (question.id[0] in "CM" or answer["state"] in BAD or answer["by"] == "rule")
-    return Text.assemble(f"{name}{question.text}", (f"\n  {answer['detail']}" if told else "", "dim"))
+    has_detail = answer["detail"] and (question.id[0] in "CM" or answer["state"] in BAD or answer["by"] == "rule")
+    return Text.assemble(f"{name}{question.text}", (f"\n  {answer['detail']}" if has_detail else "", "dim"))
 
 
 def show_rates(out, figures):
@@ -127,12 +128,12 @@ def show_rates(out, figures):
     ways = list(dict.fromkeys(way for way, _, _ in rates if "offload" not in way))
     if not ways:
         return
-    made = report.table("copies, GB/s", *(way.replace("pinned_", "").replace("_", " ") for way in ways))
+    table = report.table("copies, GB/s", *(way.replace("pinned_", "").replace("_", " ") for way in ways))
     for nbytes in sorted({int(text) for way, _, text in rates if way == ways[0]}):
-        found = (figures.get(f"{way}_{nbytes}") for way in ways)
-        made.add_row(size(nbytes), *("" if rate is None else f"{rate:.3g}" for rate in found))
+        row = (figures.get(f"{way}_{nbytes}") for way in ways)
+        table.add_row(size(nbytes), *("" if rate is None else f"{rate:.3g}" for rate in row))
     report.put(out)
-    report.put(out, made)
+    report.put(out, table)
 
 
 def show_maps(out, figures):
@@ -141,11 +142,11 @@ def show_maps(out, figures):
     rows = [(mib, state) for mib in (2, 16, 128) for state in ("idle", "busy") if f"map_{mib}MiB_{state}" in figures]
     if not rows:
         return
-    made = report.table("virtual memory, µs", *names)
+    table = report.table("virtual memory, µs", *names)
     for mib, state in rows:
-        made.add_row(f"{mib} MiB, {state}", *(f"{figures[f'{name}_{mib}MiB_{state}']:.3g}" for name in names))
+        table.add_row(f"{mib} MiB, {state}", *(f"{figures[f'{name}_{mib}MiB_{state}']:.3g}" for name in names))
     report.put(out)
-    report.put(out, made)
+    report.put(out, table)
 
 
 def size(nbytes):
@@ -156,40 +157,40 @@ def size(nbytes):
     return f"{nbytes} B"
 
 
-def summary(found):
+def summary(record):
     """Return sentences with their style: what is wrong, and what to do."""
-    if found["error"]:
-        return [(f"The device could not be opened: {found['error']}.", "bold red")]
-    answers, wrong = found["answers"], problems(found)
+    if record["error"]:
+        return [(f"The device could not be opened: {record['error']}.", "bold red")]
+    answers, wrong = record["answers"], problems(record)
     sentences = []
     for id in wrong:
         question = BY_ID[id]
         what = f"{question.name}, which l0rt does not mend here" if question.name else question.text.rstrip("?")
         advice = f"; L0RT_QUIRKS={question.name}=1 does" if question.name in tuning.QUIRKS else ""
         sentences.append((f"{id} {answers[id]['state']}: {what}{advice}.", "red"))
-    asked = [answer for answer in answers.values() if answer["state"] != "untestable"]
-    if found["interrupted"]:
+    tested = [answer for answer in answers.values() if answer["state"] != "untestable"]
+    if record["interrupted"]:
         sentences.append(("Interrupted: what is not above was not asked.", "yellow"))
     if wrong:
-        sentences.append((f"{len(wrong)} of {len(asked)} answers are bad.", "bold red"))
-    elif asked:
-        ruled = sum(answer["by"] == "rule" for answer in asked)
+        sentences.append((f"{len(wrong)} of {len(tested)} answers are bad.", "bold red"))
+    elif tested:
+        ruled = sum(answer["by"] == "rule" for answer in tested)
         rules = f", {ruled} of them by rule" if ruled else ""
-        sentences.append((f"{len(asked)} questions answered{rules}; nothing is wrong that l0rt does not cope with.",
+        sentences.append((f"{len(tested)} questions answered{rules}; nothing is wrong that l0rt does not cope with.",
                           "bold green"))  # fmt: skip
     else:
         sentences.append(("Nothing could be asked.", "bold yellow"))
     return sentences
 
 
-def block(found):
+def block(record):
     """Return the lines to paste."""
-    facts, answers = found["facts"] or {}, found["answers"]
+    facts, answers = record["facts"] or {}, record["answers"]
     lines = [f"--- {NAME} {l0rt.__version__}, format {tuning.FORMAT}, {system()} ---"]
     if facts:
-        shown = ("name", "vendor_id", "device_id", "architecture", "kernel_driver", "build", "driver_version",
+        names = ("name", "vendor_id", "device_id", "architecture", "kernel_driver", "build", "driver_version",
                  "api_version", "loader", "bar_size", "total_memory", "timestamp_bits", "timer_hz")  # fmt: skip
-        lines.append("device: " + ", ".join(f"{name}={facts[name]}" for name in shown if facts[name] is not None))
+        lines.append("device: " + ", ".join(f"{name}={facts[name]}" for name in names if facts[name] is not None))
         lines.append("lacks: " + (" ".join(n for n, there in facts["capabilities"].items() if not there) or "-"))
         lines.append("mended: " + (" ".join(facts["mended"]) or "-"))
     states: dict = {}
@@ -201,5 +202,5 @@ def block(found):
     for id, answer in answers.items():
         if id[0] == "M" and answer["figures"]:
             lines.append(f"{id}: " + " ".join(f"{name}={value}" for name, value in answer["figures"].items()))
-    lines.append(f"--- {found['spent']} s ---")
+    lines.append(f"--- {record['spent']} s ---")
     return lines

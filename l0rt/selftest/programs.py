@@ -72,16 +72,16 @@ class Program:
             )(self.choice.randrange(BUFFERS))
         for i in range(BUFFERS):
             self.enter(0, reads=[i])
-        got = [b.copy_to(np.empty(NBYTES, "u1"), stream=self.streams[0]) for b in self.buffers]
+        contents = [b.copy_to(np.empty(NBYTES, "u1"), stream=self.streams[0]) for b in self.buffers]
         for buffer in self.buffers:
             for stream in self.streams:
                 buffer.record_stream(stream)
-        return got, self.model
+        return contents, self.model
 
     def enter(self, s, reads=(), writes=()):
         """Make stream ``s`` wait for whatever its next command depends on."""
-        needed = [self.writer[b] for b in [*reads, *writes]] + [e for b in writes for e in self.readers[b]]
-        for event in needed:
+        events = [self.writer[b] for b in [*reads, *writes]] + [e for b in writes for e in self.readers[b]]
+        for event in events:
             if event is not None and not self.forgetful:
                 if self.choice.random() < 0.5:
                     self.streams[s].wait_event(event)
@@ -262,9 +262,9 @@ class PlainProgram:
 
     def read(self, i):
         """The host sees what was done by then: by a copy, or in memory that is the host's as well."""
-        got = self.bytes_of(i) if self.buffers[i].kind == "device" else np.frombuffer(self.buffers[i], "u1").copy()
-        if not np.array_equal(got, self.model[i]):
-            self.failed.append(got)
+        data = self.bytes_of(i) if self.buffers[i].kind == "device" else np.frombuffer(self.buffers[i], "u1").copy()
+        if not np.array_equal(data, self.model[i]):
+            self.failed.append(data)
 
     def write(self, i):
         """The host writes to memory that is its own as well."""
@@ -279,8 +279,8 @@ def wrong_buffers(seed, kind=Program, **options):
 
 
 def different(program):
-    got, expected = program.run()
-    return [i for i, (a, b) in enumerate(zip(got, expected, strict=True)) if not np.array_equal(a, b)]
+    contents, expected = program.run()
+    return [i for i, (a, b) in enumerate(zip(contents, expected, strict=True)) if not np.array_equal(a, b)]
 
 
 def wrong_in_threads(seed, kind=Program, threads=4, **options):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The questions of the self-test, as data: number, question, how it is answered, who says that it matters."""
+"""The questions of the self-test, as data: number, question, how it is answered, the source of its importance."""
 
 from dataclasses import dataclass, field
 
@@ -19,10 +19,10 @@ class Question:
     how: str
     source: str
     group: str
-    subject: str = "driver"  # who is at fault if the answer is bad: the driver, which l0rt copes with, or l0rt
+    subject: str = "driver"  # at fault if the answer is bad: the driver, which l0rt copes with, or l0rt
     name: str = ""
     dangerous: bool = False  # may crash or hang or use a GPU up: answered by rule there, unless --provoke
-    untestable: str = ""  # why nobody can answer this from outside
+    untestable: str = ""  # why this cannot be answered from outside
     executes: bool = True  # needs a device that executes what it is given
 
 

@@ -57,8 +57,8 @@ def unflushed_counters(ground):
     (event,), list_ = counter_events(ground)
     nbytes, stale, rounds = 4096, 0, 0
     host, source = bare.allocate(nbytes, 1), bare.allocate(nbytes)
-    seen = view(host, nbytes)
-    while rounds < 300 and (rounds < 20 or ground.left() > 1):
+    data = view(host, nbytes)
+    while rounds < 300 and (rounds < 20 or ground.remaining() > 1):
         value = rounds % 255 + 1
         bare.fill(list_, source, value, nbytes)
         bare.copy(list_, host, source, nbytes, event)
@@ -66,7 +66,7 @@ def unflushed_counters(ground):
         while not bare.query(event):
             if time.monotonic() > until:
                 raise Refused("zeEventQueryStatus", 1)
-        stale += bytes(seen) != bytes([value]) * nbytes
+        stale += bytes(data) != bytes([value]) * nbytes
         bare.wait(event)
         bare.drain(list_)
         rounds += 1
@@ -74,7 +74,7 @@ def unflushed_counters(ground):
 
 
 def no_vm_bind(ground):
-    """Q2: more is mapped than there is; who says so, the map or an append?"""
+    """Q2: more is mapped than there is; which call reports it, the map or an append?"""
     bare, piece = ground.driver, 64 * MIB
     count = ground.properties["total_memory"] // piece + 2
     base = range_of(ground, piece * count)
@@ -102,8 +102,8 @@ def no_vm_bind(ground):
 def untyped_mappings(ground):
     """Q3: of which type is a mapped pointer?"""
     range_of(ground, PIECE)
-    found = ground.driver.memory_type(ground.driver.mapped(PIECE))
-    return verdict(found == UNKNOWN, f"type {('unknown', 'host', 'device', 'shared', 'imported')[found]}", type=found)
+    kind = ground.driver.memory_type(ground.driver.mapped(PIECE))
+    return verdict(kind == UNKNOWN, f"type {('unknown', 'host', 'device', 'shared', 'imported')[kind]}", type=kind)
 
 
 OPEN = """
@@ -134,7 +134,8 @@ def raw_event_handles(ground):
     pool = bare.pool(1, flags=VISIBLE | IPC)
     event, handle = bare.event(pool), ctypes.create_string_buffer(64)
     bare.do("zeEventPoolGetIpcHandle", pool, ctypes.byref(handle))
-    status, out, complaint = other_process(OPEN, str(ground.index), handle.raw.hex(), timeout=max(4, ground.left()))
+    limit = max(4, ground.remaining())
+    status, out, complaint = other_process(OPEN, str(ground.index), handle.raw.hex(), timeout=limit)
     came = bare.query(event)
     what = out if status == 0 else f"the other process failed: {complaint}"
     return verdict(not came, "signalled there, seen here" if came else f"not seen here; {what}")
@@ -182,12 +183,12 @@ def racing_maps(ground):
         for i in (2, 3):
             bare.unmap(base + i * PIECE, PIECE)
 
-    told = meet(copy, remap, seconds=min(1.0, ground.left() / 2))
+    problem = meet(copy, remap, seconds=min(1.0, ground.remaining() / 2))
     bare.drain(list_)
     for i in range(4):
         bare.ask("zeVirtualMemUnmap", bare.context, base + i * PIECE, PIECE)
         bare.ask("zePhysicalMemDestroy", bare.context, parts[i])
-    return verdict(told, told or "copies beside maps for a second")
+    return verdict(problem, problem or "copies beside maps for a second")
 
 
 def racing_queries(ground):
@@ -195,20 +196,20 @@ def racing_queries(ground):
     bare = ground.driver
     (event,) = bare.events(1)
     list_, buffer, nbytes = bare.list(), bare.allocate(4 * MIB), 4 * MIB
-    told, rounds = "", 0
-    until = time.monotonic() + min(1.0, ground.left() / 2)
-    while not told and time.monotonic() < until:
+    problem, rounds = "", 0
+    until = time.monotonic() + min(1.0, ground.remaining() / 2)
+    while not problem and time.monotonic() < until:
         bare.fill(list_, buffer, 1, nbytes, event)
 
         def ask():
             bare.query(event)
             bare.wait(event, 0.0001)
 
-        told = meet(ask, ask, ask, seconds=0.02)
+        problem = meet(ask, ask, ask, seconds=0.02)
         bare.drain(list_)
         bare.do("zeEventHostReset", event)
         rounds += 1
-    return verdict(told, told or f"three threads at one event, {rounds} rounds")
+    return verdict(problem, problem or f"three threads at one event, {rounds} rounds")
 
 
 def outlasting_waits(ground):
@@ -224,9 +225,9 @@ def outlasting_waits(ground):
         bare.signal(list_, event)
         if time.monotonic() - start > LATE / 2:
             raise Untestable("the append waited itself")
-        begun = time.monotonic()
+        began = time.monotonic()
         bare.wait(event, PATIENCE)
-        spent = time.monotonic() - begun
+        spent = time.monotonic() - began
     finally:
         opening.join()
         bare.wait(event, 5)
@@ -242,10 +243,10 @@ def single_device_imports(ground):
     wrong = []
     with mmap.mmap(-1, 1 << 16) as memory:
         memory[:] = b"\x5a" * (1 << 16)
-        held = view_of(memory)
+        window = view_of(memory)
         try:
             with bare.scope():
-                address = bare.import_memory(held, 1 << 16)
+                address = bare.import_memory(window, 1 << 16)
                 for index in (ground.index, second):
                     other = Driver(index)
                     with other.scope():
@@ -260,7 +261,7 @@ def single_device_imports(ground):
                         except Refused as refused:
                             wrong.append(f"device {index}: {refused}")
         finally:
-            del held
+            del window
     return verdict(wrong, "; ".join(wrong) or "two devices copy from it")
 
 
@@ -272,12 +273,12 @@ def cached_imports(ground):
     ground.needs("memmap")
     nbytes, bare = 1 << 16, ground.driver
     _kept.append(mmap.mmap(-1, nbytes))
-    held = view_of(_kept[-1])
+    window = view_of(_kept[-1])
     with bare.scope():
-        bare.import_memory(held, nbytes)
+        bare.import_memory(window, nbytes)
     with bare.scope():
-        found = bare.allocate(nbytes, 1)
-    again = found == held
+        address = bare.allocate(nbytes, 1)
+    again = address == window
     return verdict(again, "the allocation is the imported memory" if again else "the allocation is other memory")
 
 
@@ -373,7 +374,7 @@ def raw_memory_handles(ground):
     except Refused as refused:
         raise Untestable(f"the driver has no handles of memory ({refused})") from None
     text = ctypes.string_at(ctypes.addressof(handle), 64).hex()
-    status, out, complaint = other_process(OPEN_MEMORY, str(ground.index), text, timeout=max(4, ground.left()))
+    status, out, complaint = other_process(OPEN_MEMORY, str(ground.index), text, timeout=max(4, ground.remaining()))
     bare.ask("zeMemPutIpcHandle", bare.context, handle)
     what = out if status == 0 else f"the other process failed: {complaint}"
     return verdict(what != "same", "the same bytes there" if what == "same" else what)
@@ -431,8 +432,10 @@ def unjoined_captures(ground):
             ctypes.memset(host, 0, nbytes)
 
     recorded(ground, record, clear)
-    done = all(bytes(view(host, nbytes)) == b"\7" * nbytes for host in hosts)
-    return verdict(not done, "both fills were replayed" if done else "what came behind the wait was not replayed")
+    complete = all(bytes(view(host, nbytes)) == b"\7" * nbytes for host in hosts)
+    return verdict(
+        not complete, "both fills were replayed" if complete else "what came behind the wait was not replayed"
+    )
 
 
 def fast_link(ground):

@@ -29,8 +29,10 @@ IN_ORDER_BUILD = 26918  # the first build of Intel's driver that honours the fla
 
 def missing_functions(ground):
     """T1: which does the library lack? What only a loader has does not count where there is none."""
-    gone = [name for name in table.missing() if not name.startswith("zel") or devices.library.loader_version()]
-    return verdict(gone, f"missing, with fallbacks: {', '.join(gone)}" if gone else "all are there", missing=gone)
+    missing = [name for name in table.missing() if not name.startswith("zel") or devices.library.loader_version()]
+    return verdict(
+        missing, f"missing, with fallbacks: {', '.join(missing)}" if missing else "all are there", missing=missing
+    )
 
 
 def ignored_order(ground):
@@ -44,7 +46,7 @@ def ignored_order(ground):
     except Refused as refused:
         raise Untestable(f"no in-order list: {refused}") from None
     device, host = bare.allocate(nbytes), bare.allocate(4096, 1)
-    while rounds < 48 and (rounds < 4 or ground.left() > 1):
+    while rounds < 48 and (rounds < 4 or ground.remaining() > 1):
         value = rounds % 250 + 1
         bare.fill(list_, device, value, nbytes)
         bare.fill(list_, device + nbytes - 4096, value + 1, 4096)
@@ -79,10 +81,10 @@ def refusing_functions(ground):
         "zeDeviceGetGlobalTimestamps": bare.clocks,
         "zeVirtualMemReserve": lambda: bare.reserve(2 * MIB),
     }
-    refusing, gone = [], set(table.missing())
+    refusing, missing = [], set(table.missing())
     for name, call in tries.items():
         try:
-            if name not in gone:
+            if name not in missing:
                 call()
         except Refused as refused:
             refusing.append(str(refused))
@@ -96,10 +98,10 @@ def clock(ground):
     host, ticks = ground.driver.clocks()
     time.sleep(0.05)
     later, ticks_later = ground.driver.clocks()
-    told = (ticks_later - ticks) % (1 << bits) / hz
+    seconds = (ticks_later - ticks) % (1 << bits) / hz
     spent = (later - host) / 1e9
-    wrong = bits < 24 or hz < 1000 or not 0.9 * spent < told < 1.1 * spent
-    return verdict(wrong, f"{1e3 * told:.2f} ms of the device's in {1e3 * spent:.2f} ms; {bits} bits at {hz:,} Hz")
+    wrong = bits < 24 or hz < 1000 or not 0.9 * spent < seconds < 1.1 * spent
+    return verdict(wrong, f"{1e3 * seconds:.2f} ms of the device's in {1e3 * spent:.2f} ms; {bits} bits at {hz:,} Hz")
 
 
 def refuses(call, *errors):
@@ -118,13 +120,13 @@ def elapsed_without(ground):
     timed.record(stream)
     plain.record(stream)
     stream.synchronize()
-    told = [pair for pair in ((timed, never), (never, timed), (timed, plain))
+    accepted = [pair for pair in ((timed, never), (never, timed), (timed, plain))
             if not refuses(lambda pair=pair: pair[0].elapsed_time(pair[1]), RuntimeError, ValueError)]  # fmt: skip
-    return verdict(told, "3 of 3 raise an error" if not told else f"{len(told)} of 3 pairs have a time")
+    return verdict(accepted, "3 of 3 raise an error" if not accepted else f"{len(accepted)} of 3 pairs have a time")
 
 
 def recorded_anew(ground):
-    """T7: who waits for the first record gets what was before it, and the host what is before the second."""
+    """T7: a wait for the first record gets what was before it, and the host what is before the second."""
     a, b = acc.Stream(ground.index), acc.Stream(ground.index)
     nbytes, event, wrong = ground.size(4 * MIB), l0rt.Event(ground.index), 0
     source, target = l0rt.empty(nbytes, stream=a), l0rt.empty(nbytes, stream=b)
@@ -143,7 +145,7 @@ def recorded_anew(ground):
 
 
 def dropped_events(ground):
-    """T8: events that nobody holds any more."""
+    """T8: events without a reference."""
     a, b = acc.Stream(ground.index), acc.Stream(ground.index)
     buffer = l0rt.empty(MIB, stream=a)
     for value in range(200):
@@ -166,7 +168,7 @@ def streams_given_back(ground):
 
 
 def unrecorded_events(ground):
-    """T10: nobody waits for what was never recorded."""
+    """T10: a wait for an event that was never recorded does not block."""
     stream, event = acc.Stream(ground.index), l0rt.Event(ground.index)
     stream.wait_event(event)
     ended = stream.synchronize(timeout=5) and event.query()
@@ -175,7 +177,7 @@ def unrecorded_events(ground):
 
 
 def forked_child(ground):
-    """T21: a child of fork is told to spawn instead."""
+    """T21: a child of fork gets an error that says to spawn instead."""
     l0rt.empty(64, device=ground.index)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
@@ -205,7 +207,7 @@ print("end")
 
 def exit_with_work(ground):
     """T22: a process ends with work under way and objects alive."""
-    status, out, complaint = other_process(PENDING, str(ground.index), timeout=max(4, ground.left()))
+    status, out, complaint = other_process(PENDING, str(ground.index), timeout=max(4, ground.remaining()))
     quiet = (status, out, complaint) == (0, "end", "")
     return verdict(not quiet, "silent, status 0" if quiet else f"status {status}: {complaint}")
 
@@ -259,7 +261,7 @@ def stale_handles(ground):
     handle = event.ipc_handle()
     del event
     handles = handle.hex(), (b"\xa5" * len(handle)).hex()
-    status, out, complaint = other_process(SHARED, str(ground.index), *handles, timeout=max(4, ground.left()))
+    status, out, complaint = other_process(SHARED, str(ground.index), *handles, timeout=max(4, ground.remaining()))
     right = (status, out.split()) == (0, ["refused", "refused"])
     return verdict(not right, "both refused" if right else f"{' '.join(out.split())} {complaint}".strip())
 
@@ -270,7 +272,7 @@ def masks(ground):
     wrong = []
     for hierarchy in ("FLAT", "COMPOSITE"):
         env = {"ZE_AFFINITY_MASK": "0", "ZE_FLAT_DEVICE_HIERARCHY": hierarchy}
-        status, out, complaint = other_process(code, env=env, timeout=max(4, ground.left()))
+        status, out, complaint = other_process(code, env=env, timeout=max(4, ground.remaining()))
         if (status, out) != (0, "1"):
             wrong.append(f"{hierarchy}: {out or complaint}")
     return verdict(wrong, "; ".join(wrong) or "a mask of one shows one device")
@@ -292,7 +294,7 @@ except UnsupportedError:
 def mixed_management(ground):
     """T32: system management was given to the driver's own handles."""
     status, out, complaint = other_process(
-        LEGACY, str(ground.index), env={"ZES_ENABLE_SYSMAN": "1"}, timeout=max(4, ground.left())
+        LEGACY, str(ground.index), env={"ZES_ENABLE_SYSMAN": "1"}, timeout=max(4, ground.remaining())
     )
     return verdict(out != "refused", out if status == 0 else complaint)
 
@@ -309,7 +311,7 @@ def many_objects(ground):
     lists: list[int] = []
     pool = bare.pool(MANY)
     try:
-        while len(lists) < MANY and (len(lists) < 100 or ground.left() > 1):
+        while len(lists) < MANY and (len(lists) < 100 or ground.remaining() > 1):
             lists.append(bare.list(in_order=False))
             event = bare.event(pool, len(lists) - 1)
             bare.signal(lists[-1], event)
@@ -322,9 +324,9 @@ def many_objects(ground):
 
 
 def late_variable(ground):
-    """T37: a variable that has no effect any more is told."""
+    """T37: a variable that has no effect any more causes a warning."""
     before = os.environ.get("L0RT_DISABLE")
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         os.environ["L0RT_DISABLE"] = "usable_mem" if before != "usable_mem" else "vmm"
         acc.device_count()
@@ -332,20 +334,20 @@ def late_variable(ground):
         if before is not None:
             os.environ["L0RT_DISABLE"] = before
         acc.device_count()
-    return verdict(not told, "a warning" if told else "silence")
+    return verdict(not caught, "a warning" if caught else "silence")
 
 
 def growing_history(ground):
     """T39: a ring of entries has as many as it may have."""
-    wanted = 100
-    memory.record_memory_history(max_entries=wanted, context=None)
+    most = 100
+    memory.record_memory_history(max_entries=most, context=None)
     try:
-        for _ in range(wanted):
+        for _ in range(most):
             l0rt.empty(4096, device=ground.index).free()
-        kept = len(memory.snapshot(device=ground.index)["device_traces"][ground.index])
+        count = len(memory.snapshot(device=ground.index)["device_traces"][ground.index])
     finally:
         memory.record_memory_history(None)
-    return verdict(kept > wanted, f"{kept} entries after {2 * wanted}")
+    return verdict(count > most, f"{count} entries after {2 * most}")
 
 
 def adopted_list(ground):

@@ -19,10 +19,10 @@ from l0rt.selftest.ground import MIB, Untestable, verdict
 
 def late_refusal(ground):
     """T11: memory is given, made resident and used, until something refuses; which call is it?"""
-    call, told, count = exhaust(ground)
+    call, text, count = exhaust(ground)
     if not call:
         raise Untestable(f"{count} pieces were given, and there was no time for more")
-    return verdict(call != "zeMemAllocDevice", told, call=call)
+    return verdict(call != "zeMemAllocDevice", text, call=call)
 
 
 def exhaust(ground):
@@ -32,7 +32,7 @@ def exhaust(ground):
     with bare.scope():
         list_ = bare.list()
         try:
-            while count < 66 and ground.left() > 0.3:
+            while count < 66 and ground.remaining() > 0.3:
                 at = bare.allocate(piece)
                 bare.resident(at, piece)
                 bare.fill(list_, at, 1, 4096)
@@ -87,8 +87,8 @@ def page_sizes(ground):
             answers[kib] = str(refused).partition(": ")[2] or str(refused)
     if all(answer != "made" for answer in answers.values()):
         raise Untestable(f"the driver has no virtual memory ({answers[2048]})")
-    told = ", ".join(f"{kib} KiB {answer}" for kib, answer in answers.items())
-    return verdict(answers[2048] != "made", told, sizes=answers)
+    text = ", ".join(f"{kib} KiB {answer}" for kib, answer in answers.items())
+    return verdict(answers[2048] != "made", text, sizes=answers)
 
 
 def failed_map(ground):
@@ -101,17 +101,17 @@ def failed_map(ground):
     first, second = bare.physical(piece), bare.physical(piece)
     bare.map(base, piece, first)
     answer = bare.ask("zeVirtualMemMap", bare.context, base, piece, second, 0, 1)
-    left = []
+    problems = []
     if not answer:
         bare.ask("zeVirtualMemUnmap", bare.context, base, piece)
     code = bare.ask("zeVirtualMemUnmap", bare.context, base, piece)
     if code and answer:
-        left.append("the first map is gone")
+        problems.append("the first map is gone")
     for each in (first, second):
         if bare.ask("zePhysicalMemDestroy", bare.context, each):
-            left.append("physical memory stays in use")
-    told = "the second map was refused" if answer else "the second map was taken"
-    return verdict(left, "; ".join([told, *left]))
+            problems.append("physical memory stays in use")
+    text = "the second map was refused" if answer else "the second map was taken"
+    return verdict(problems, "; ".join([text, *problems]))
 
 
 def refuses(call, *args):
@@ -191,7 +191,7 @@ class Loop:
 
 def freed_by_the_collector(ground):
     """T19: finalisers free while this and another thread append. A deadlock is when neither goes on."""
-    done, streams = [0, 0], [acc.Stream(ground.index) for _ in range(2)]
+    counts, streams = [0, 0], [acc.Stream(ground.index) for _ in range(2)]
 
     def work(me):
         target = l0rt.empty(4096, stream=streams[me])
@@ -200,19 +200,19 @@ def freed_by_the_collector(ground):
             target.fill(i, stream=streams[me])
             if i % 25 == me:
                 gc.collect()
-            done[me] += 1
+            counts[me] += 1
         streams[me].synchronize()
 
     threads = [threading.Thread(target=work, args=(me,), daemon=True) for me in range(2)]
     for thread in threads:
         thread.start()
     while any(thread.is_alive() for thread in threads):
-        before = list(done)
+        before = list(counts)
         for thread in threads:
             thread.join(2)
-        if done == before and any(thread.is_alive() for thread in threads):
-            return verdict(True, f"neither thread goes on after {done[0]} and {done[1]} buffers")
-        if ground.left() == 0 and any(thread.is_alive() for thread in threads):
+        if counts == before and any(thread.is_alive() for thread in threads):
+            return verdict(True, f"neither thread goes on after {counts[0]} and {counts[1]} buffers")
+        if ground.remaining() == 0 and any(thread.is_alive() for thread in threads):
             raise Untestable("too slow for the time that there was")
     return verdict(False, "200 buffers, freed by the collector beside appends")
 
@@ -223,11 +223,11 @@ def counters(ground):
     before, streams = acc.memory_allocated(ground.index), [acc.Stream(ground.index) for _ in range(4)]
 
     def work(seed):
-        choice, held = random.Random(seed), []
+        choice, buffers = random.Random(seed), []
         for _ in range(400):
-            held.append(l0rt.empty(choice.choice((512, 4096, 65_536)), stream=streams[seed]))
-            if len(held) > 20:
-                held.pop(choice.randrange(20))
+            buffers.append(l0rt.empty(choice.choice((512, 4096, 65_536)), stream=streams[seed]))
+            if len(buffers) > 20:
+                buffers.pop(choice.randrange(20))
 
     threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
     for thread in threads:
@@ -269,10 +269,10 @@ def all_free(ground):
     acc.synchronize(ground.index)
     if devices.card(ground.index) is None:
         raise Untestable("no system management, or no card of this address")
-    told = devices.memory_on_card(ground.index)
+    nbytes = devices.memory_on_card(ground.index)
     del buffer
     source = memory.memory_info(ground.index).get("source", "?")
-    return verdict(told is None, f"{'not believed' if told is None else 'believed'}; l0rt asks: {source}")
+    return verdict(nbytes is None, f"{'not believed' if nbytes is None else 'believed'}; l0rt asks: {source}")
 
 
 def behind_trimming(ground):
@@ -281,8 +281,8 @@ def behind_trimming(ground):
     gc.collect()
     acc.empty_cache()
     before = acc.memory_reserved(ground.index)
-    held = [l0rt.empty(3 * MIB, stream=acc.Stream(ground.index)) for _ in range(8)]
-    del held
+    buffers = [l0rt.empty(3 * MIB, stream=acc.Stream(ground.index)) for _ in range(8)]
+    del buffers
     acc.synchronize(ground.index)
     acc.empty_cache()
     after = acc.memory_reserved(ground.index)

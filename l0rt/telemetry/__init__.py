@@ -14,6 +14,7 @@ import time
 import weakref
 from collections import deque
 
+from l0rt._base.described import described, takes_device
 from l0rt._base.integers import real_number, whole_number
 from l0rt.errors import L0Error, UnsupportedError
 from l0rt.memory import mem_get_info
@@ -116,13 +117,13 @@ class Meter:
 
     def read(self, names: Iterable[str] = Sample.FIGURES) -> Sample:
         """Return a `Sample` of these figures. The first one has no rates."""
-        found, missing = {}, {}
+        values, missing = {}, {}
         for name in names:
             try:
-                found[name] = getattr(self, f"_{name}")()
+                values[name] = getattr(self, f"_{name}")()
             except L0Error as error:
                 missing[name] = _reason_of(error)
-        return Sample(time.time(), missing, **found)
+        return Sample(time.time(), missing, **values)
 
     def ask(self, name: str) -> Any:
         """Return what the card's sensor says; UnsupportedError without system management."""
@@ -135,20 +136,20 @@ class Meter:
         try:
             return self.ask(name), False
         except L0Error:
-            told = _pci.sensors(self._address, _sysfs)[key]
-            if told is None:
+            value = _pci.sensors(self._address, _sysfs)[key]
+            if value is None:
                 raise
-            return told, True
+            return value, True
 
     def _temperature(self):
-        told, _ = self._or_linux("temperatures", "temperatures")
-        if not told:
-            raise UnsupportedError("this driver tells no temperature of the GPU")
-        return round(told["gpu"] if "gpu" in told else max(told.values()))
+        values, _ = self._or_linux("temperatures", "temperatures")
+        if not values:
+            raise UnsupportedError("this driver reports no temperature of the GPU")
+        return round(values["gpu"] if "gpu" in values else max(values.values()))
 
     def _clock_rate(self):
-        told, is_linux = self._or_linux("clock", "clock")
-        return round(told if is_linux else told[0])
+        rate, is_linux = self._or_linux("clock", "clock")
+        return round(rate if is_linux else rate[0])
 
     def _rate(self, name, rows):
         """Each row's growth for a microsecond since the last reading; rows are (count, microseconds).
@@ -169,8 +170,8 @@ class Meter:
                 for b, row in zip(before, rows, strict=True)]  # fmt: skip
 
     def _power_draw(self):
-        told, is_linux = self._or_linux("energy", "energy")
-        rates = self._rate("power_draw", [(told, time.monotonic_ns() // 1000) if is_linux else told])
+        energy, is_linux = self._or_linux("energy", "energy")
+        rates = self._rate("power_draw", [(energy, time.monotonic_ns() // 1000) if is_linux else energy])
         return None if rates is None else round(rates[0] * 1000)
 
     def _utilization(self):
@@ -181,7 +182,7 @@ class Meter:
         rows = self.ask("traffic")
         most = sum(row[1] for row in rows)
         if not most:
-            raise UnsupportedError("this driver does not tell what its memory can do")
+            raise UnsupportedError("this driver does not report what its memory can do")
         rates = self._rate("memory_usage", [(row[0], row[2]) for row in rows])
         return None if rates is None else _percent(sum(rates) * 1e6 / most)
 
@@ -200,37 +201,19 @@ def _now(device, name):
     if getattr(reading, name) is None and not reading.missing:
         time.sleep(PERIOD)
         reading = meter.read((name,))
-    found = getattr(reading, name)
-    if found is None:
+    value = getattr(reading, name)
+    if value is None:
         why = reading.missing.get(name, f"the counter has not changed in {PERIOD} s")
         raise UnsupportedError(f"the {name} of xpu:{meter.index} is not known: {why}")
-    return found
+    return value
 
 
-_REST = """
-
-Parameters
-----------
-device : int, str, device or None, optional
-    An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
-
-Returns
--------
-int
-
-Raises
-------
-UnsupportedError
-    It is not known; the text says what is missing.
-DeviceIndexError
-    There is no device with this index.
-"""
+_one_figure = described([("UnsupportedError", "The figure is not known; the text says what is missing.")], "int")
 
 
 def _sensor(function: _Sensor) -> _Sensor:
     """Complete the docstring of a function that returns one figure of a card."""
-    function.__doc__ = (function.__doc__ or "") + _REST
-    return function
+    return takes_device(_one_figure(function))
 
 
 @_sensor
@@ -263,54 +246,36 @@ def memory_usage(device: _Device = None) -> int:
     return _now(device, "memory_usage")
 
 
+@takes_device
 def device_memory_used(device: _Device = None) -> int:
     """Return how many bytes of the device's memory all processes use, as far as `mem_get_info` knows.
-
-    Parameters
-    ----------
-    device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Returns
     -------
     int
-
-    Raises
-    ------
-    DeviceIndexError
-        There is no device with this index.
     """
     return _now(device, "device_memory_used")
 
 
+@takes_device
 def errors(device: _Device = None) -> dict[str, Any]:
     """Return the errors of the card since its driver was loaded.
-
-    Parameters
-    ----------
-    device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Returns
     -------
     dict
         ``resets`` (a count), ``corrected`` and ``uncorrected`` (counts by category), ``ecc`` and ``needs_reset``
         (bools). None for what is not known, and then ``missing`` says why.
-
-    Raises
-    ------
-    DeviceIndexError
-        There is no device with this index.
     """
     meter, missing = Meter(index_of(device)), {}
-    found = {"resets": None, "corrected": None, "uncorrected": None, "ecc": None, "needs_reset": None}
+    counts = {"resets": None, "corrected": None, "uncorrected": None, "ecc": None, "needs_reset": None}
     for name, question in (("resets", "errors"), ("ecc", "has_ecc"), ("needs_reset", "needs_reset")):
         try:
-            told = meter.ask(question)
-            found.update(told if name == "resets" else {name: told})
+            answer = meter.ask(question)
+            counts.update(answer if name == "resets" else {name: answer})
         except L0Error as error:
             missing[name] = _reason_of(error)
-    return {**found, "missing": missing}
+    return {**counts, "missing": missing}
 
 
 class Sampler:

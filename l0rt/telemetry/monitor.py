@@ -5,7 +5,7 @@ its devices. The setting ``monitor`` opens it.
 The channel is a socket, ``PID.sock`` in a folder that only the user can enter. Whoever connects and ends what it sends
 gets one object of JSON. `SENSORS` is all that may be sent: then the answer has the sensors, for which system management
 is opened. Without it, asking opens no driver. `begin` is called by the import of l0rt if the variable is set. Nothing
-costs while nobody asks.
+costs while no process asks.
 """
 
 import atexit
@@ -26,8 +26,8 @@ from l0rt.runtime.lazy import DRAIN, exit_time_left, on_exit
 from l0rt.runtime.streams.devices import device_count, lazy, properties
 from l0rt.telemetry import Meter
 
-FORMAT = 1  # of what is told
-PATIENCE = 2.0  # seconds for one who asks and does not read
+FORMAT = 1  # of the answer
+PATIENCE = 2.0  # seconds for a process that asks and does not read
 LONGEST = 100  # bytes of a socket's path, of which Linux allows 107
 MOST_LINES = 200  # about streams
 SENSORS = b"sensors\n"
@@ -78,7 +78,7 @@ def begin():
     _listener, _address = listener, address
     atexit.register(_end, os.getpid())
     os.register_at_fork(after_in_child=_forget)
-    on_exit(DRAIN, _rest)  # behind what drains, which may take seconds in which somebody asks what it waits for
+    on_exit(DRAIN, _rest)  # behind what drains, which may take seconds in which another process asks what it waits for
     _thread = threading.Thread(target=_serve, args=(listener,), name="l0rt-monitor", daemon=True)
     _thread.start()
 
@@ -93,8 +93,8 @@ def _serve(listener):
             try:
                 connection.settimeout(PATIENCE)
                 if peer(connection) in (os.getuid(), 0):
-                    connection.sendall(answer(_asked(connection)))
-            except OSError:  # who asked is gone
+                    connection.sendall(answer(_request(connection)))
+            except OSError:  # the process that asked has ended
                 continue
 
 
@@ -104,30 +104,30 @@ def peer(connection):
     return struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))[1]
 
 
-def _asked(connection):
+def _request(connection):
     """What is sent: nothing too, if it does not end in time."""
-    found, end = b"", time.monotonic() + PATIENCE
+    request, end = b"", time.monotonic() + PATIENCE
     try:
-        while len(found) < len(SENSORS) and (part := connection.recv(len(SENSORS) - len(found))):
-            found += part
+        while len(request) < len(SENSORS) and (part := connection.recv(len(SENSORS) - len(request))):
+            request += part
             connection.settimeout(max(end - time.monotonic(), 0.001))  # of all parts together
     except TimeoutError:
-        found = b""
+        request = b""
     connection.settimeout(PATIENCE)
-    return found
+    return request
 
 
-def answer(asked):
-    """Return the answer's bytes. If nothing can be told now, they say why: the thread answers the next one."""
+def answer(request):
+    """Return the answer's bytes. If there is no state now, they say why: the thread answers the next one."""
     try:
-        told = state(asked == SENSORS)
+        document = state(request == SENSORS)
     except Exception as error:
-        told = {"format": FORMAT, "pid": os.getpid(), "error": f"{type(error).__name__}: {error}"}
-    return json.dumps(told).encode("ascii")
+        document = {"format": FORMAT, "pid": os.getpid(), "error": f"{type(error).__name__}: {error}"}
+    return json.dumps(document).encode("ascii")
 
 
 def state(with_sensors=False):
-    """Return what is told: the process, and of each device that is open the memory, the streams that are not idle with
+    """Return the state: the process, and of each device that is open the memory, the streams that are not idle with
     what they wait for, and the sensors, if they are asked for."""
     devices = []
     if lazy.initialized:

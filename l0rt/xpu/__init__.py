@@ -2,6 +2,8 @@
 """Intel GPUs, independent of the current accelerator: the names and signatures of torch.xpu, and functions that only
 Level Zero has."""
 
+from __future__ import annotations
+
 from l0rt import kernels as _kernels
 from l0rt._base.integers import whole_number as _whole
 from l0rt._base.interrupts import at_once as _at_once
@@ -32,6 +34,24 @@ from l0rt.xpu.random import _get_rng_state_offset, _set_rng_state_offset  # noqa
 from l0rt.xpu.streams import *  # noqa: F403
 from l0rt.xpu.streams import _set_stream_by_id  # noqa: F401
 
+TYPE_CHECKING = False  # type checkers take it for true
+if TYPE_CHECKING:
+    from typing import Any
+
+    from l0rt.runtime.streams.naming import _Device
+
+    default_generators: tuple[Generator, ...]
+else:
+
+    def __getattr__(name):
+        if name == "default_generators":  # one a device; empty before initialisation, as in torch
+            count = device_count() if is_initialized() else 0
+            return tuple(_generator.default_generator(index) for index in range(count))
+        if name == "_sleep":  # kernels are loaded at their first use
+            return _kernels.sleep
+        raise AttributeError(f"module 'l0rt.xpu' has no attribute {name!r}")
+
+
 __all__ = [
     *facts.__all__,
     *graphs.__all__,
@@ -43,7 +63,7 @@ __all__ = [
     "clock_rate",
     "current_device",
     "current_raw_stream",
-    "default_generators",  # noqa: F405 (a module attribute made on demand)
+    "default_generators",
     "device",
     "device_count",
     "device_memory_used",
@@ -60,21 +80,12 @@ __all__ = [
 ]
 
 
-def __getattr__(name):
-    if name == "default_generators":  # one a device; empty before initialisation, as in torch
-        count = device_count() if is_initialized() else 0
-        return tuple(_generator.default_generator(index) for index in range(count))
-    if name == "_sleep":  # kernels are loaded at their first use
-        return _kernels.sleep
-    raise AttributeError(f"module 'l0rt.xpu' has no attribute {name!r}")
-
-
-def init():
+def init() -> None:
     """Open the driver now instead of at the first use."""
     _devices.lazy.init()
 
 
-def is_initialized():
+def is_initialized() -> bool:
     """Return whether this process has opened the driver and may use it.
 
     Returns
@@ -84,7 +95,7 @@ def is_initialized():
     return _devices.lazy.initialized
 
 
-def is_available():
+def is_available() -> bool:
     """Return whether there is at least one device. It opens no driver and never raises.
 
     Returns
@@ -94,7 +105,7 @@ def is_available():
     return device_count() > 0
 
 
-def current_device():
+def current_device() -> int:
     """Return the index of the calling thread's current device.
 
     Returns
@@ -104,7 +115,7 @@ def current_device():
     return _guard.current_device_index()
 
 
-def set_device(device):
+def set_device(device: _Device) -> None:
     """Make ``device`` the calling thread's current device; a negative index changes nothing.
 
     Parameters
@@ -122,7 +133,7 @@ def set_device(device):
         _guard.exchange_device_index(index)
 
 
-def _exchange_device(device):
+def _exchange_device(device: int) -> int:
     """Make the device with this index current; return the previous index. Negative: no change, -1."""
     index = _naming.index_in(device)
     return _guard.exchange_device_index(index) if index >= 0 else -1
@@ -131,7 +142,7 @@ def _exchange_device(device):
 _exchange_at_once = _at_once(_guard.exchange_device_index)
 
 
-def _maybe_exchange_device(device):
+def _maybe_exchange_device(device: int) -> int:
     """Bring the device with this index back; return the previous index. Negative: no change, -1.
 
     That cannot fail: a child that was forked meanwhile has no devices, and nothing to bring back.
@@ -155,24 +166,24 @@ class device(_guard.xpu_device_index):
         The name is malformed, or its type is unknown.
     """
 
-    def __new__(cls, device):
+    def __new__(cls, device: _Device) -> device:
         # A name of another type is refused here, as in torch; and changing nothing needs no driver.
         index = -1 if device is None else _naming.index_in(device)
-        return super().__new__(cls, None if index < 0 else index)
+        return super().__new__(cls, None if index < 0 else index)  # type: ignore[return-value]
 
 
 class _DeviceGuard:
     """Make the device ``index`` current for the length of a with block."""
 
-    def __init__(self, index):
+    def __init__(self, index: int) -> None:
         self.idx = _whole(index, "a device index")
         self.prev_idx = -1
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         index = _naming.index_in(self.idx)
         self.prev_idx = _exchange_at_once[index] if index >= 0 else -1
 
-    def __exit__(self, kind, value, trace):
+    def __exit__(self, kind: object, value: object, trace: object) -> None:
         _maybe_exchange_device(self.prev_idx)
 
 
@@ -187,8 +198,8 @@ class device_of(device):
         A Buffer, a Stream, an Event, or an object with ``__dlpack_device__``. Other objects change nothing.
     """
 
-    def __new__(cls, obj):
-        return super().__new__(cls, _naming.index_of_object(obj))
+    def __new__(cls, obj: Any) -> device_of:
+        return super().__new__(cls, _naming.index_of_object(obj))  # type: ignore[return-value]
 
 
 def __dir__():

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace as _Namespace
 
+from l0rt._base.described import takes_device as _takes_device
 from l0rt.runtime.current import stream as _stream
 from l0rt.runtime.streams import devices as _devices
 from l0rt.runtime.streams import naming as _naming
@@ -37,42 +38,24 @@ _OCLOCS = {
 }  # fmt: skip
 
 
+@_takes_device
 def get_device_name(device: _Device = None) -> str:
     """Return the name of ``device`` (the current one by default).
-
-    Parameters
-    ----------
-    device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Returns
     -------
     str
-
-    Raises
-    ------
-    DeviceIndexError
-        There is no device with this index.
     """
     return get_device_properties(device).name
 
 
+@_takes_device
 def get_device_capability(device: _Device = None) -> dict[str, Any]:
     """Return the properties of ``device`` (the current one by default) as a dict.
-
-    Parameters
-    ----------
-    device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Returns
     -------
     dict
-
-    Raises
-    ------
-    DeviceIndexError
-        There is no device with this index.
     """
     properties = vars(get_device_properties(device)).copy()
     for name in ("name", "uuid", "index"):
@@ -103,26 +86,17 @@ class _XpuDeviceProperties(_Namespace):
     """What a device is; every field is an attribute."""
 
 
+@_takes_device
 def get_device_properties(device: _Device = None) -> _XpuDeviceProperties:
     """Return the properties of ``device``: those of torch under torch's names, and some more.
 
     Sizes are in bytes, and clock rates in MHz. ``is_software`` is True for a device of the CPU driver, which is not
     a GPU.
 
-    Parameters
-    ----------
-    device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
-
     Returns
     -------
     object
         An object with one attribute for each property.
-
-    Raises
-    ------
-    DeviceIndexError
-        There is no device with this index.
 
     Notes
     -----
@@ -158,10 +132,10 @@ def get_device_properties(device: _Device = None) -> _XpuDeviceProperties:
         has_atomic64=p["has_atomic64"],
         has_bfloat16_conversions=p["has_bfloat16"],
         has_subgroup_matrix_multiply_accumulate=p["has_dpas"],
-        # Level Zero does not tell of these two; they came with Xe-HPC, and Alchemist lacks them.
+        # Level Zero does not report these two; they came with Xe-HPC, and Alchemist lacks them.
         has_subgroup_matrix_multiply_accumulate_tensor_float32=p["has_dpas"] and _has_xe_hpc(p["ip_version"]),
         has_subgroup_2d_block_io=p["has_dpas"] and _has_xe_hpc(p["ip_version"]),
-        architecture=p["ip_version"] << 8,  # SYCL's number of it; 0 where the driver does not tell
+        architecture=p["ip_version"] << 8,  # SYCL's number of it; 0 where the driver does not report it
         xe_stack_count=p["tiles"],
         xe_regions_per_stack=1,
         xe_clusters_per_region=p["slices"],
@@ -209,38 +183,32 @@ def find_device(what: bytes | str) -> int:
     """
     if not isinstance(what, (bytes, str)):
         raise TypeError(f"a device is found by the bytes of its UUID or by a str, got {type(what).__name__}")
-    known = []
+    texts = []
     for index in range(_devices.device_count()):
         p = _devices.properties(index)
         linux = _pci.facts(p["pci"])
         names = (p["uuid"], p["uuid"].hex(), p["pci"], linux["render_node"], linux["card_node"])
         if (what.replace("-", "").lower() if isinstance(what, str) and "/" not in what else what) in names:
             return index
-        shown = [f"UUID {p['uuid'].hex()}", p["pci"] and f"PCI address {p['pci']}", linux["render_node"]]
-        known.append(f"xpu:{index} ({', '.join(name for name in shown if name)})")
+        ids = [f"UUID {p['uuid'].hex()}", p["pci"] and f"PCI address {p['pci']}", linux["render_node"]]
+        texts.append(f"xpu:{index} ({', '.join(name for name in ids if name)})")
     raise ValueError(
-        f"no device has the UUID, PCI address or DRM node {what!r}; there is {' and '.join(known) or 'no device'}"
+        f"no device has the UUID, PCI address or DRM node {what!r}; there is {' and '.join(texts) or 'no device'}"
     )
 
 
+@_takes_device
 def can_device_access_peer(device: _Device, peer: _Device) -> bool:
     """Return whether ``device`` can read and write memory of ``peer`` directly.
 
     Parameters
     ----------
-    device : int, str, device or None
-        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
     peer : int, str, device or None
         The device that owns the memory.
 
     Returns
     -------
     bool
-
-    Raises
-    ------
-    DeviceIndexError
-        There is no device with this index.
 
     Notes
     -----
@@ -297,8 +265,8 @@ def get_arch_list() -> list[str]:
     """
     if not _devices.device_count():
         return []
-    known = [_devices.properties(index) for index in range(_devices.device_count())]
-    names = {_quirks.architecture(p["vendor_id"], p["device_id"]) for p in known if not p["is_software"]}
+    properties = [_devices.properties(index) for index in range(_devices.device_count())]
+    names = {_quirks.architecture(p["vendor_id"], p["device_id"]) for p in properties if not p["is_software"]}
     return sorted(_OCLOCS[name] for name in names if name is not None)
 
 

@@ -78,7 +78,7 @@ class graph(_graphs.graph):
     pool : tuple of two int or None, optional
         What `graph_pool_handle` or another graph's `pool` returned. None makes a pool.
     stream : Stream or None, optional
-        The stream that is captured. None is a stream of the current device that nobody else has meanwhile.
+        The stream that is captured. None is a stream of the current device that has no other user meanwhile.
     """
 
     def __init__(self, xpu_graph: _graphs.Graph, pool: _Handle | None = None, stream: Stream | None = None) -> None:
@@ -154,15 +154,15 @@ def make_graphed_callables(
                 del outputs
     synchronize()
     forwards = [_Graphed(forward, inputs, pool) for (forward, _), inputs in zip(pairs, surfaces, strict=True)]
-    made = []
+    graphs = []
     for (_, backward), graphed in reversed(list(zip(pairs, forwards, strict=True))):
-        made.append(graphed)
+        graphs.append(graphed)
         if backward is not None:
             behind = _Graphed(backward, _zeros_like(_results(graphed.outputs)), pool, "gradients")
             _gradients(behind.outputs, graphed.inputs, allow_unused_input)
-            made[-1] = graphed, behind
-    made.reverse()
-    return tuple(made) if several else made[0]
+            graphs[-1] = graphed, behind
+    graphs.reverse()
+    return tuple(graphs) if several else graphs[0]
 
 
 class _Graphed:
@@ -176,14 +176,14 @@ class _Graphed:
     def __call__(self, *args):
         if len(args) != len(self.inputs):
             raise TypeError(f"expected {len(self.inputs)} {self.what}, got {len(args)}")
-        for own, given in zip(self.inputs, args, strict=True):
-            if not isinstance(given, Buffer):
-                raise TypeError(f"expected Buffers, got {type(given).__name__}")
-            if given.nbytes != own.nbytes:
-                raise ValueError(f"expected {own.nbytes} bytes, as of the sample, got {given.nbytes}")
-        for own, given in zip(self.inputs, args, strict=True):
-            if given.ptr != own.ptr:
-                own.copy_from(given)
+        for own, argument in zip(self.inputs, args, strict=True):
+            if not isinstance(argument, Buffer):
+                raise TypeError(f"expected Buffers, got {type(argument).__name__}")
+            if argument.nbytes != own.nbytes:
+                raise ValueError(f"expected {own.nbytes} bytes, as of the sample, got {argument.nbytes}")
+        for own, argument in zip(self.inputs, args, strict=True):
+            if argument.ptr != own.ptr:
+                own.copy_from(argument)
         self.graph.replay()
         return self.outputs
 
@@ -227,12 +227,14 @@ def _results(returned):
 
 def _gradients(returned, inputs, allow_unused):
     """Check what a backward pass has returned."""
-    found = returned if isinstance(returned, tuple) else (returned,)
-    if len(found) != len(inputs):
-        raise ValueError(f"a backward pass must return a gradient for each of {len(inputs)} inputs, got {len(found)}")
-    if not allow_unused and any(one is None for one in found):
+    gradients = returned if isinstance(returned, tuple) else (returned,)
+    if len(gradients) != len(inputs):
+        raise ValueError(
+            f"a backward pass must return a gradient for each of {len(inputs)} inputs, got {len(gradients)}"
+        )
+    if not allow_unused and any(one is None for one in gradients):
         raise RuntimeError("a backward pass returned None for an input, which needs allow_unused_input=True")
-    _buffers(tuple(one for one in found if one is not None), "gradients")
+    _buffers(tuple(one for one in gradients if one is not None), "gradients")
 
 
 def _zeros_like(buffers):

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from l0rt._base.described import takes_device as _takes_device
 from l0rt._base.integers import whole_number as _whole
 from l0rt.runtime.current import stream as _stream
 from l0rt.runtime.streams import devices as _devices
@@ -18,65 +19,38 @@ def _handles(device):
     return _devices.native_handles(_stream.index_or_current(device))
 
 
+@_takes_device
 def native_driver(device: _Device = None) -> int:
     """Return the ``ze_driver_handle_t`` of the driver of ``device``.
-
-    Parameters
-    ----------
-    device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Returns
     -------
     int
-
-    Raises
-    ------
-    DeviceIndexError
-        There is no device with this index.
     """
     return _handles(device)[0]
 
 
+@_takes_device
 def native_context(device: _Device = None) -> int:
     """Return the ``ze_context_handle_t`` in which l0rt has its memory, lists and events on ``device``.
 
     Other software that works in this context, such as SYCL by its interoperability functions, can use l0rt's memory,
     and l0rt its memory. l0rt destroys the context when the interpreter exits.
 
-    Parameters
-    ----------
-    device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
-
     Returns
     -------
     int
-
-    Raises
-    ------
-    DeviceIndexError
-        There is no device with this index.
     """
     return _handles(device)[1]
 
 
+@_takes_device
 def native_device(device: _Device = None) -> int:
     """Return the ``ze_device_handle_t`` of ``device``.
-
-    Parameters
-    ----------
-    device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Returns
     -------
     int
-
-    Raises
-    ------
-    DeviceIndexError
-        There is no device with this index.
     """
     return _handles(device)[2]
 
@@ -94,7 +68,7 @@ def adopt_context(handle: int, owner: object = None) -> None:
         first use of a device raises ValueError if the driver knows no such context, or if the context lacks a device.
     owner : object, optional
         An object that is kept alive until the process ends. If it is a SYCL context or queue (it has
-        ``_get_capsule``), it is what `Buffer.__sycl_usm_array_interface__` tells as ``syclobj``.
+        ``_get_capsule``), it is the ``syclobj`` of `Buffer.__sycl_usm_array_interface__`.
 
     Raises
     ------

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from l0rt._base.described import takes_device as _takes_device
 from l0rt.runtime.current import event as _event
 from l0rt.runtime.current import stream as _stream
 from l0rt.runtime.current.stream import StreamContext
@@ -57,22 +58,13 @@ def stream(stream: _Stream | None) -> StreamContext:
     return StreamContext(stream)
 
 
+@_takes_device
 def current_stream(device: _Device = None) -> Stream:
     """Return the calling thread's current stream on ``device`` (the current one by default).
-
-    Parameters
-    ----------
-    device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Returns
     -------
     Stream
-
-    Raises
-    ------
-    DeviceIndexError
-        There is no device with this index.
     """
     return _stream.current_stream(device)  # type: ignore[return-value]
 
@@ -94,22 +86,13 @@ def set_stream(stream: _Stream | None) -> None:
         _stream.set_stream(stream)
 
 
+@_takes_device
 def synchronize(device: _Device = None) -> None:
-    """Wait until the work of all streams of ``device`` is complete.
-
-    Parameters
-    ----------
-    device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
-
-    Raises
-    ------
-    DeviceIndexError
-        There is no device with this index.
-    """
+    """Wait until the work of all streams of ``device`` is complete."""
     _stream.synchronize(device)
 
 
+@_takes_device
 def get_stream_from_external(data_ptr: int, device: _Device = None) -> Stream:
     """Use an immediate command list of other software as a stream.
 
@@ -119,8 +102,6 @@ def get_stream_from_external(data_ptr: int, device: _Device = None) -> Stream:
     ----------
     data_ptr : int
         The ``ze_command_list_handle_t`` of an immediate list.
-    device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Returns
     -------
@@ -130,8 +111,6 @@ def get_stream_from_external(data_ptr: int, device: _Device = None) -> Stream:
     ------
     InvalidArgumentError
         The driver knows no list with this handle.
-    DeviceIndexError
-        There is no device with this index.
     """
     return Stream.from_handle(data_ptr, device=device)
 

@@ -183,7 +183,7 @@ def test_a_rate_is_that_of_the_busiest_and_never_out_of_range(monkeypatch):
     assert reading() == (None, None)
     told.rows, told.moved = [(100, 6000), (807, 6000)], [(0, 0, 6000)]
     assert meter.read(["utilization"]).utilization == 80
-    assert "does not tell what its memory can do" in meter.read(["memory_usage"]).missing["memory_usage"]
+    assert "does not report what its memory can do" in meter.read(["memory_usage"]).missing["memory_usage"]
 
 
 def test_a_sampler_keeps_the_last_samples_and_stops():

@@ -16,7 +16,7 @@ import termios
 
 import l0rt as package
 import pytest
-from l0rt.bench.command import SUITES, chosen
+from l0rt.bench.command import SUITES, select
 from l0rt.bench.tour import COSTS
 from l0rt.bench.tour import ROWS as TOUR
 from l0rt.cli import main
@@ -28,7 +28,7 @@ from helpers.process import run, run_python
 from helpers.source import ROOT
 
 CPU = {"L0RT_DRIVER": "cpu", "L0RT_CPU_DEVICES": 1, "COLUMNS": None}
-ROWS = [row.id for row in chosen(SUITES)]
+ROWS = [row.id for row in select(SUITES)]
 TIME = r"[\d.,]+ (ns|µs|ms|s)"
 
 

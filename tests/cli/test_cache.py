@@ -87,7 +87,7 @@ def test_bad_words_and_settings():
 
 
 def test_sizes_and_times_are_written_as_people_do(monkeypatch):
-    assert [command.told(n) for n in (0, 1023, 1024, 1536, 1 << 30, 5 << 40)] == [
+    assert [command.size_text(n) for n in (0, 1023, 1024, 1536, 1 << 30, 5 << 40)] == [
         "0 bytes", "1023 bytes", "1 KiB", "1.5 KiB", "1 GiB", "5120 GiB"]  # fmt: skip
     monkeypatch.setattr(command.time, "time", lambda: 1e9)
     assert [command.ago(1e9 - s) for s in (-5, 0, 60, 7200, 86_400 * 3)] == [

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import l0rt as l0rt_package
 import pytest
-from l0rt.bench.command import chosen
+from l0rt.bench.command import select
 
 from helpers import build_loops
 from helpers.cli import l0rt
@@ -29,7 +29,7 @@ def test_instructions_are_counted(extent, tmp_path):
     found = json.loads(path.read_text())
     notes = {id: row.get("notes", {}) for id, row in found["rows"].items()}
     counts = {id: said["instructions"] for id, said in notes.items() if "instructions" in said}
-    assert set(counts) == {row.id for row in chosen({"allocator"}) if row.counts}
+    assert set(counts) == {row.id for row in select({"allocator"}) if row.counts}
     assert min(note["value"] for note in counts.values()) > 50
     assert counts["allocator.malloc_free.4KiB.c"]["limit"] == 160
     assert re.search(r"^allocator\.malloc_free\.4KiB\.c instructions +\d+ ", result.stdout, re.MULTILINE)

@@ -10,7 +10,7 @@ import pytest
 from l0rt.cli.memory import page, snapshot, summary
 from l0rt.cli.memory.history import histories
 from l0rt.cli.memory.snapshot import NotASnapshot
-from l0rt.cli.memory.stacks import DEEPEST, BadSnapshot, shown
+from l0rt.cli.memory.stacks import DEEPEST, BadSnapshot, printable
 
 from helpers.cli import complaint, l0rt
 from helpers.process import run_python
@@ -301,8 +301,8 @@ def test_a_file_that_needs_more_memory_than_there_is_is_told(tmp_path):
 
 
 def test_texts_are_shown_in_one_line_without_control_characters():
-    assert shown("a\x1b[31m\n\u202eb\ud800é") == "a\\x1b[31m\\n\\u202eb\\ud800é"
-    assert len(shown("x" * 10**6)) == 512
+    assert printable("a\x1b[31m\n\u202eb\ud800é") == "a\\x1b[31m\\n\\u202eb\\ud800é"
+    assert len(printable("x" * 10**6)) == 512
 
 
 def test_the_commands_refuse_in_one_line(tmp_path):

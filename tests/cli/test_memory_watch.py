@@ -285,12 +285,12 @@ def test_what_is_told_of_a_device_is_believed_only_if_all_has_the_right_type():
     sensors = {"missing": {"temperature": "no sensor"}, "clock_rate": 300, "temperature": None}
     good = {"index": 0, "name": "x", "uuid": "00", "is_software": False, "total_memory": 1, "memory": {"a": 1},
             "streams": ["s"], "sensors": sensors}  # fmt: skip
-    assert watch.is_well_told(good)
+    assert watch.is_well_formed(good)
     for name in good:
         for wrong in (None, 1.5, "x" if type(good[name]) is not str else 1, [None], {"a": "b"}, {"missing": {"a": 1}}):
-            assert not watch.is_well_told({**good, name: wrong}), (name, wrong)
+            assert not watch.is_well_formed({**good, name: wrong}), (name, wrong)
     for wrong in ({}, {"missing": {}, "clock_rate": 1.5}, {"missing": {}, "temperature": "hot"}, {"missing": []}):
-        assert not watch.is_well_told({**good, "sensors": wrong})
+        assert not watch.is_well_formed({**good, "sensors": wrong})
 
 
 @pytest.mark.parametrize(

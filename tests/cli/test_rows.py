@@ -326,7 +326,7 @@ def test_a_row_that_fails_when_it_is_measured_again_has_failed(planted):
 
 
 def test_the_tour_has_rows_of_each_suite():
-    rows = bench.chosen(tour.ROWS)
+    rows = bench.select(tour.ROWS)
     assert [row.id for row in rows] == list(tour.ROWS)
     assert {row.suite for row in rows} == set(bench.SUITES)
     assert 18 <= len(rows) <= 24

@@ -170,16 +170,16 @@ def test_all_processes_are_asked_before_any_has_answered(folder, monkeypatch):
         thread.start()
         observer = top.Observer()
         observer.begin()
-        while observer.seen()["unanswered"] != [others.pids[2]]:
+        while observer.state()["unanswered"] != [others.pids[2]]:
             observer.poll(0.1)
-        seen = observer.seen()
+        seen = observer.state()
         answered = sorted(set(others.pids) - {others.pids[2]})
         assert ([process["pid"] for process in seen["processes"]], seen["problems"]) == (answered, [])
         seen_all.set()
         thread.join(60)
         while observer.questions:
             observer.poll(0.1)
-        assert [line.split()[1] for line in observer.seen()["problems"]] == [str(others.pids[2])]
+        assert [line.split()[1] for line in observer.state()["problems"]] == [str(others.pids[2])]
 
 
 def test_an_answer_has_one_deadline(folder, monkeypatch):
@@ -358,7 +358,7 @@ def test_a_device_that_two_processes_use_is_shown_once_and_each_of_the_cpu_drive
     monkeypatch.setattr(top.devices, "device_count", lambda: 0)
     observer = top.Observer()
     observer.answers = {answer["pid"]: answer for answer in answers}
-    assert [(row["uuid"], row["process"]) for row in observer.seen()["devices"]] == [
+    assert [(row["uuid"], row["process"]) for row in observer.state()["devices"]] == [
         ("aa", None), ("cc", 3), ("cc", 4),
     ]  # fmt: skip
 

@@ -176,7 +176,7 @@ def test_mypy_sees_what_is_wrong(mypy):
 def test_the_stubs_say_what_the_modules_are(mypy, tmp_path):
     allowed = tmp_path / "allowed"      # what the buffer protocol is for type checkers, and in Python from 3.12 on
     cached = "l0rt.kernels.compiler._(split|own_identity)"     # mypy says that a cached function takes any arguments
-    gone = "l0rt.interop.tinygrad._version.(told|error)"       # without a stub; deleted at the end of an exception
+    gone = "l0rt.interop.tinygrad._version.(message|error)"       # without a stub; deleted at the end of an exception
     names = ("l0rt.buffers.buffer.Buffer.__buffer__", "l0rt.buffers.buffer.Buffer.__release_buffer__", cached, gone)
     allowed.write_text("".join(f"{name}\n" for name in names))
     partners = tmp_path / "partners.ini"    # need not be installed

@@ -134,7 +134,7 @@ def test_replays_under_way_have_lists_of_their_own_and_more_than_eight_only_afte
     assert first == LISTS
     made = {"CommandListCreate": 3, "FenceCreate": 2}
     created = [calls.get("CommandListCreate", 0) for calls in more]
-    assert created[:7] == [3] * 7 and created[9:] == [0, 0]
+    assert (created[:7], created[9:]) == ([3] * 7, [0, 0])
     assert all(made.items() <= calls.items() for calls in more[:7])
     assert "FenceHostSynchronize" in more[7]  # the ninth waits for the first, and the tenth may find the second ended;
     assert all("FenceHostSynchronize" in calls for calls in more[7:9] if calls.get("CommandListCreate"))  # or in vain

@@ -10,7 +10,7 @@ from l0rt.bench import report
 from l0rt.cli.memory import page, snapshot, summary, tables, watch
 from l0rt.cli.memory.history import histories
 from l0rt.cli.memory.snapshot import NotASnapshot
-from l0rt.cli.memory.stacks import BadSnapshot, shown
+from l0rt.cli.memory.stacks import BadSnapshot, printable
 
 FILE = "a snapshot that dump_snapshot wrote, of l0rt or of torch: a pickle, or JSON"
 ADVICE = "record fewer entries"
@@ -113,49 +113,49 @@ def opened(path, device=None):
     """Return the stacks and the histories of a file; one device's if one is named."""
     try:
         with snapshot.bounded_memory():
-            stacks, found = histories(snapshot.load(path))
+            stacks, selection = histories(snapshot.load(path))
     except BadSnapshot as e:
-        raise NotASnapshot(f"{shown(path)} is no snapshot of memory: {e}") from None
+        raise NotASnapshot(f"{printable(path)} is no snapshot of memory: {e}") from None
     except MemoryError:
-        raise NotASnapshot(f"{shown(path)} does not fit into this machine's memory: {ADVICE}") from None
+        raise NotASnapshot(f"{printable(path)} does not fit into this machine's memory: {ADVICE}") from None
     if device is not None:
-        found = [history for history in found if history.name == f"device {device}"]
-    if not found:
-        told = f"nothing of device {device}" if device is not None else "no segments and no entries"
-        raise NotASnapshot(f"{shown(path)} has {told}")
-    return stacks, found
+        selection = [history for history in selection if history.name == f"device {device}"]
+    if not selection:
+        reason = f"nothing of device {device}" if device is not None else "no segments and no entries"
+        raise NotASnapshot(f"{printable(path)} has {reason}")
+    return stacks, selection
 
 
 def run_view(options):
     """`l0rt memory view`."""
     target = options.output or f"{os.path.splitext(options.file)[0]}.html"
     if os.path.exists(target) and os.path.exists(options.file) and os.path.samefile(target, options.file):
-        raise NotASnapshot(f"the page would replace {shown(options.file)}: name another with -o")
+        raise NotASnapshot(f"the page would replace {printable(options.file)}: name another with -o")
     try:
         with snapshot.bounded_memory():
-            stacks, found = opened(options.file)
-            text = page.page(os.path.basename(options.file), stacks, found)
+            stacks, selection = opened(options.file)
+            text = page.page(os.path.basename(options.file), stacks, selection)
         page.write(target, text)
     except MemoryError:
-        raise NotASnapshot(f"{shown(options.file)} does not fit into this machine's memory: {ADVICE}") from None
+        raise NotASnapshot(f"{printable(options.file)} does not fit into this machine's memory: {ADVICE}") from None
     except OSError as e:
-        raise NotASnapshot(f"cannot write {shown(target)}: {e.strerror}") from None
-    print(shown(os.path.abspath(target), 4096))
+        raise NotASnapshot(f"cannot write {printable(target)}: {e.strerror}") from None
+    print(printable(os.path.abspath(target), 4096))
     return 0
 
 
 def run_report(options):
     """`l0rt memory report`."""
-    stacks, found = opened(options.file, options.device)
-    told = [summary.summary(stacks, history, options.at, options.top) for history in found]
+    stacks, selection = opened(options.file, options.device)
+    summaries = [summary.summary(stacks, history, options.at, options.top) for history in selection]
     if options.json:
-        print(json.dumps(told, indent=1))
+        print(json.dumps(summaries, indent=1))
         return 0
     out = report.console()
-    for place, one in enumerate(told):
+    for place, entry in enumerate(summaries):
         if place:
             report.put(out)
-        tables.show(one, out, shown(options.file))
+        tables.show(entry, out, printable(options.file))
     return 0
 
 
@@ -164,20 +164,20 @@ def run_diff(options):
     files = options.first, options.second
     sides = []
     for file in files:
-        stacks, found = opened(file, options.device)
-        sides.append({history.name: (stacks, history) for history in found})
+        stacks, selection = opened(file, options.device)
+        sides.append({history.name: (stacks, history) for history in selection})
     names = [name for name in sides[0] if name in sides[1]]
     if not names:
-        raise NotASnapshot(f"{shown(files[0])} and {shown(files[1])} have no device in common")
-    told = [summary.changes(sides[0][name], sides[1][name], options.at, options.top) for name in names]
+        raise NotASnapshot(f"{printable(files[0])} and {printable(files[1])} have no device in common")
+    changes = [summary.changes(sides[0][name], sides[1][name], options.at, options.top) for name in names]
     if options.json:
-        print(json.dumps(told, indent=1))
+        print(json.dumps(changes, indent=1))
         return 0
     out = report.console()
-    for place, one in enumerate(told):
+    for place, entry in enumerate(changes):
         if place:
             report.put(out)
-        tables.show_changes(one, out, [shown(file) for file in files])
+        tables.show_changes(entry, out, [printable(file) for file in files])
     return 0
 
 

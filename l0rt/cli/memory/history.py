@@ -13,7 +13,7 @@ from operator import itemgetter
 import numpy as np
 
 from l0rt.cli.memory.ranges import Ranges
-from l0rt.cli.memory.stacks import BadSnapshot, Stacks, Table, shown
+from l0rt.cli.memory.stacks import BadSnapshot, Stacks, Table, printable
 
 ALLOC, FREE_REQUESTED, FREE_COMPLETED, SEGMENT_ALLOC, SEGMENT_FREE, MAP, UNMAP, OOM, SNAPSHOT, OTHER = range(10)
 ACTIONS = {
@@ -52,7 +52,7 @@ COLUMNS = {
 def histories(snapshot):
     """Return the stacks of a snapshot, and the history of each device that has any memory or entries."""
     stacks = Stacks()
-    found = []
+    result = []
     for key in ("device_traces", "host_traces"):
         _few([len(trace) for trace in _list(snapshot, key) if type(trace) is list], "entries")
     for key in ("segments", "host_segments"):
@@ -73,9 +73,9 @@ def histories(snapshot):
             if type(trace) is not list:
                 raise BadSnapshot(f"the trace of {prefix}{device} must be a list, got {type(trace).__name__}")
             if trace or device in by_device:
-                told = [] if suffix else notes.get(device, [])
-                found.append(History(f"{prefix}{device}", trace, by_device.get(device, []), told, stacks))
-    return stacks, found
+                marks = [] if suffix else notes.get(device, [])
+                result.append(History(f"{prefix}{device}", trace, by_device.get(device, []), marks, stacks))
+    return stacks, result
 
 
 def _few(lengths, what):
@@ -97,21 +97,23 @@ def _of(row, key, default, what, limit=HIGHEST, least=0):
         raise BadSnapshot(f"{what} must be a dict, got {type(row).__name__}")
     value = row.get(key, default)
     if type(value) is not int or not least <= value < limit:
-        raise BadSnapshot(f"{key} of {what} must be a whole number from {least} to below {limit}, got {_told(value)}")
+        raise BadSnapshot(
+            f"{key} of {what} must be a whole number from {least} to below {limit}, got {_value_text(value)}"
+        )
     return value
 
 
-def _told(value):
+def _value_text(value):
     """Return a value for a message; one that contains others, perhaps itself, by its type."""
     if type(value) is int and value.bit_length() > MOST_BITS:
         return f"one of {value.bit_length()} bits"
-    return shown(repr(value), 80) if type(value) in (int, float, str, bool, type(None)) else type(value).__name__
+    return printable(repr(value), 80) if type(value) in (int, float, str, bool, type(None)) else type(value).__name__
 
 
 def _text(row, key, what):
     value = row.get(key, "")
     if type(value) is not str:
-        raise BadSnapshot(f"{key} of {what} must be a text, got {_told(value)}")
+        raise BadSnapshot(f"{key} of {what} must be a text, got {_value_text(value)}")
     return value
 
 
@@ -127,15 +129,15 @@ def _is_tagged(row):
 
 def _annotations(snapshot):
     """Return device -> [(time, name, is_start)] of what the user annotated, in order."""
-    found: dict = {}
+    by_device: dict = {}
     for row in _list(snapshot, "external_annotations"):
         device = _of(row, "device", 0, "an annotation", 1 << 16)
         name, stage = _text(row, "name", "an annotation"), _text(row, "stage", "an annotation")
-        told = _of(row, "time_us", 0, "an annotation", 1 << 53), shown(name, 200), stage == "START"
-        found.setdefault(device, []).append(told)
-    for rows in found.values():
+        mark = _of(row, "time_us", 0, "an annotation", 1 << 53), printable(name, 200), stage == "START"
+        by_device.setdefault(device, []).append(mark)
+    for rows in by_device.values():
         rows.sort(key=itemgetter(0))  # those of one moment stay in the order in which they were noted
-    return found
+    return by_device
 
 
 class History:
@@ -187,9 +189,9 @@ class History:
         values = [entry.get(key, 0) for entry in trace]
         try:
             if set(map(type, values)) <= {int}:
-                found = np.array(values, np.uint64)
-                if not self.entries or int(found.max()) < limit:
-                    return found.astype(dtype)
+                numbers = np.array(values, np.uint64)
+                if not self.entries or int(numbers.max()) < limit:
+                    return numbers.astype(dtype)
         except OverflowError:
             pass
         for place, value in enumerate(values):
@@ -214,8 +216,8 @@ class History:
                 continue
             address = addresses[place]
             if kind == ALLOC:
-                for known in (alive, waiting):
-                    if (old := known.pop(address, None)) is not None:  # whose end was not recorded
+                for table in (alive, waiting):
+                    if (old := table.pop(address, None)) is not None:  # whose end was not recorded
                         freed[old], done[old] = min(freed[old], place + 1), place + 1
                 frames = trace[place].get("frames")
                 alive[address] = ref[place] = self._add(place + 1, trace[place], sizes[place], address, frames)
@@ -251,7 +253,9 @@ class History:
         rows["tag"].append(self._tag(row))
         stream = row.get("stream", stream)
         if type(stream) is not int or not -HIGHEST < stream < HIGHEST:
-            raise BadSnapshot(f"the stream of an entry of {self.name} must be a whole number, got {_told(stream)}")
+            raise BadSnapshot(
+                f"the stream of an entry of {self.name} must be a whole number, got {_value_text(stream)}"
+            )
         rows["stream"].append(self.streams.number(str(stream) if -4096 < stream < 4096 else hex(stream)))
         return number
 
@@ -260,7 +264,7 @@ class History:
         if not value:
             return 0
         if type(value) is not str:
-            raise BadSnapshot(f"{self.tag_key} of an entry of {self.name} must be a text, got {_told(value)}")
+            raise BadSnapshot(f"{self.tag_key} of an entry of {self.name} must be a text, got {_value_text(value)}")
         return self.tags.number(value)
 
     def _end(self, segments):
@@ -285,13 +289,15 @@ class History:
                 size = _of(block, "size", 0, what, LARGEST)
                 state = block.get("state")
                 if state not in STATES:
-                    raise BadSnapshot(f"the state of {what} must be one of {', '.join(STATES)}, got {_told(state)}")
+                    raise BadSnapshot(
+                        f"the state of {what} must be one of {', '.join(STATES)}, got {_value_text(state)}"
+                    )
                 if state == "inactive":
                     self.largest_cached = max(self.largest_cached, size)
                 else:
                     there.add(address)
-                    known = self.open if state not in PENDING else self.waiting
-                    if address not in known and address not in self.open:
+                    table = self.open if state not in PENDING else self.waiting
+                    if address not in table and address not in self.open:
                         requested = _of(block, "requested_size", size, what, LARGEST)
                         number = self._add(0, block, requested, address, block.get("frames"), stream)
                         if state in PENDING:
@@ -301,14 +307,14 @@ class History:
         self.ranges = Ranges(self.kind, self.address, self.size, self.segments)
 
     def _close_those_that_are_gone(self, there):
-        """An allocation of the trace that the segments do not have has ended, and no entry tells when."""
+        """An allocation of the trace that the segments do not have has ended, and no entry reports when."""
         if not self.segments:
             return
         freed, done = self.rows["freed"], self.rows["done"]
-        for known in (self.open, self.waiting):
-            for address, number in known.items():
+        for table in (self.open, self.waiting):
+            for address, number in table.items():
                 if address not in there:
-                    self.lost += known is self.open
+                    self.lost += table is self.open
                     freed[number] = min(freed[number], self.entries)
                     done[number] = self.entries
 
@@ -338,11 +344,11 @@ class History:
         self.peak_moment = int(self.allocated.argmax())
         self.peak = int(self.allocated[self.peak_moment])
 
-    def _curve(self, born, gone, sizes):
+    def _curve(self, born, ends, sizes):
         """Return the bytes at each moment of what is there from ``born`` to before ``gone``."""
         change = np.zeros(self.entries + 2, sizes.dtype)
         np.add.at(change, born, sizes)
-        np.subtract.at(change, gone, sizes)
+        np.subtract.at(change, ends, sizes)
         return np.cumsum(change)[:-1]
 
     def moment_of(self, time):
@@ -361,9 +367,9 @@ class History:
 
     def sums(self, column, moment):
         """Return number -> (bytes, allocations) of what is alive, by tag, node or stream; the largest first."""
-        chosen = self.alive(moment)
-        keys = self.columns[column][chosen]
-        nbytes = np.bincount(keys, self.columns["size"][chosen]) if len(keys) else np.zeros(0)
+        mask = self.alive(moment)
+        keys = self.columns[column][mask]
+        nbytes = np.bincount(keys, self.columns["size"][mask]) if len(keys) else np.zeros(0)
         counts = np.bincount(keys) if len(keys) else np.zeros(0, int)
         order = np.argsort(-nbytes, kind="stable")
         return {int(key): (int(nbytes[key]), int(counts[key])) for key in order if counts[key]}

@@ -18,7 +18,7 @@ from string import Template
 import numpy as np
 
 import l0rt
-from l0rt.cli.memory.stacks import shown
+from l0rt.cli.memory.stacks import printable
 
 SCRIPTS = ("format", "data", "groups", "timeline", "segments", "flame", "details", "main")
 KINDS = {"u1": "u1", "u4": "u4", "i4": "i4", "f8": "f8"}  # what the script makes typed arrays of
@@ -54,7 +54,7 @@ def steps(column):
 def common(name, stacks, histories):
     """Return what all devices share."""
     frames = np.array(stacks.frames(), np.int64).reshape(-1, 3)
-    header = {"name": shown(name), "version": l0rt.__version__, "texts": stacks.texts.texts()}
+    header = {"name": printable(name), "version": l0rt.__version__, "texts": stacks.texts.texts()}
     header["devices"] = [history.name for history in histories]
     columns = {
         "file": frames[:, 0].astype(np.uint32),

@@ -129,7 +129,7 @@ class Ranges:
                 stop = min(end, beyond)
                 self.done.append((start, stop - start, 0, self.never))
                 start = stop
-        # What the entries leave mapped, and the last segments lack, has ended: nobody says when.
+        # What the entries leave mapped, and the last segments lack, has ended: no entry says when.
         lows = [start for start, _ in sorted(final)]
         sizes = dict(sorted(final))
         for low, (high, born) in self.alive.items():

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 
 from l0rt._base.integers import size_text
 from l0rt._base.paths import plain_path
-from l0rt.cli.memory.stacks import shown
+from l0rt.cli.memory.stacks import printable
 
 MOST_BYTES = 8 << 30
 MARGIN = 64 << 20  # of memory, for what a limit has to leave free
@@ -33,7 +33,7 @@ class _Plain(pickle.Unpickler):
     """An unpickler that makes no object of any class."""
 
     def find_class(self, module, name):
-        raise NotASnapshot(f"its pickle asks for {shown(f'{module}.{name}')}, and a snapshot has only plain values")
+        raise NotASnapshot(f"its pickle asks for {printable(f'{module}.{name}')}, and a snapshot has only plain values")
 
     def persistent_load(self, _):
         raise NotASnapshot("its pickle asks for an object from elsewhere")
@@ -48,7 +48,7 @@ def load(path):
         A file that ``dump_snapshot`` wrote, of l0rt or of torch, or the same as JSON.
     """
     path = plain_path(path)
-    name = shown(path)
+    name = printable(path)
     try:
         with open(path, "rb", opener=_open_at_once) as file, bounded_memory():
             about = os.fstat(file.fileno())
@@ -88,7 +88,7 @@ def _parsed(file):
         raise NotASnapshot("its values are nested too deeply") from None
     except Exception as e:  # what a damaged pickle raises is any exception at all
         kind = "JSON" if start in (b"{", b"[") else "pickle"
-        raise NotASnapshot(f"it is a damaged {kind}, or none: {shown(str(e) or type(e).__name__, 200)}") from None
+        raise NotASnapshot(f"it is a damaged {kind}, or none: {printable(str(e) or type(e).__name__, 200)}") from None
     finally:
         if was_enabled:
             gc.enable()
@@ -160,9 +160,9 @@ def _bounded(value, nbytes):
 def bounded_memory():
     """A damaged file may ask for any amount of memory: it gets what the machine has, and then MemoryError."""
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-    wanted = _mapped() + max(_available() - MARGIN, MARGIN)
+    most = _mapped() + max(_available() - MARGIN, MARGIN)
     limits = [limit for limit in (soft, hard) if limit != resource.RLIM_INFINITY]
-    resource.setrlimit(resource.RLIMIT_AS, (min([wanted, *limits]), hard))
+    resource.setrlimit(resource.RLIMIT_AS, (min([most, *limits]), hard))
     try:
         yield
     finally:

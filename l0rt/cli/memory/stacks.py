@@ -6,14 +6,14 @@ from array import array
 LONGEST = 512  # characters of a text
 DEEPEST = 256  # calls of a stack; of a deeper one the outermost are left out
 MOST_NODES = 4_000_000
-ROOT = 0  # of the tree: a stack that nobody recorded
+ROOT = 0  # of the tree: a stack that was not recorded
 
 
 class BadSnapshot(Exception):
     """A value of the snapshot is none that a snapshot can have; one line says which."""
 
 
-def shown(text, longest=LONGEST):
+def printable(text, longest=LONGEST):
     """Return a text as a terminal and a page can show it: in one line, without control characters, and not endless."""
     if len(text) > longest:
         text = text[: longest - 1] + "…"
@@ -34,7 +34,7 @@ class Table:
 
     def texts(self):
         """Return all texts, as they can be shown."""
-        return list(map(shown, self.numbers))
+        return list(map(printable, self.numbers))
 
 
 class Stacks:
@@ -54,10 +54,10 @@ class Stacks:
             if frames is None or type(frames) is list:
                 return ROOT
             raise BadSnapshot(f"frames must be a list, got {type(frames).__name__}")
-        found = self._known.get(id(frames))
-        if found is None:
-            found = self._known[id(frames)] = self._add(frames)
-        return found
+        index = self._known.get(id(frames))
+        if index is None:
+            index = self._known[id(frames)] = self._add(frames)
+        return index
 
     def _add(self, frames):
         if type(frames) is not list:
@@ -68,14 +68,14 @@ class Stacks:
             if call is None:
                 call = calls[id(frame)] = self._call(frame)
             key = node << 32 | call
-            found = children.get(key)
-            if found is None:
+            index = children.get(key)
+            if index is None:
                 if len(self.parents) >= MOST_NODES:
                     return node
-                found = children[key] = len(self.parents)
+                index = children[key] = len(self.parents)
                 self.parents.append(node)
                 self.of_node.append(call)
-            node = found
+            node = index
         return node
 
     def _call(self, frame):
@@ -97,9 +97,9 @@ class Stacks:
         """Return the stack's calls as (function, file, line), innermost first."""
         if not hasattr(self, "_shown"):
             self._shown, self._frames = self.texts.texts(), self.frames()
-        found = []
+        frames = []
         while node:
             file, line, name = self._frames[self.of_node[node]]
-            found.append((self._shown[name], self._shown[file], line))
+            frames.append((self._shown[name], self._shown[file], line))
             node = self.parents[node]
-        return found
+        return frames

@@ -19,19 +19,19 @@ def moment_of(history, at):
 def stack_text(stacks, node):
     """Return a stack in one line, innermost call first."""
     path = stacks.path(node)
-    told = [f"{name} {os.path.basename(file)}:{line}" if file else name for name, file, line in path[:FRAMES]]
-    return " < ".join(told) + (f" < … {len(path) - FRAMES} more" if len(path) > FRAMES else "") or "(no stack)"
+    names = [f"{name} {os.path.basename(file)}:{line}" if file else name for name, file, line in path[:FRAMES]]
+    return " < ".join(names) + (f" < … {len(path) - FRAMES} more" if len(path) > FRAMES else "") or "(no stack)"
 
 
 def rows(sums, name_of, top):
     """Return the first rows of sums, and one of what is left."""
-    found = [(key, nbytes, count) for key, (nbytes, count) in sums.items()]
-    rest = found[top:]
-    told = [{"name": name_of(key), "bytes": nbytes, "count": count} for key, nbytes, count in found[:top]]
+    items = [(key, nbytes, count) for key, (nbytes, count) in sums.items()]
+    rest = items[top:]
+    entries = [{"name": name_of(key), "bytes": nbytes, "count": count} for key, nbytes, count in items[:top]]
     if rest:
         nbytes, count = sum(row[1] for row in rest), sum(row[2] for row in rest)
-        told.append({"name": f"({len(rest)} more)", "bytes": nbytes, "count": count})
-    return told
+        entries.append({"name": f"({len(rest)} more)", "bytes": nbytes, "count": count})
+    return entries
 
 
 def summary(stacks, history, at="peak", top=10):
@@ -96,7 +96,7 @@ def curve(history):
 
 def changes(first, second, at="end", top=20):
     """Return what `diff` prints of two devices, each as (stacks, history)."""
-    found = {"device": [first[1].name, second[1].name], "figures": [], "tags": [], "stacks": []}
+    difference = {"device": [first[1].name, second[1].name], "figures": [], "tags": [], "stacks": []}
     both = [summary(stacks, history, at, 0) for stacks, history in (first, second)]
     for name, place, key in (
         ("allocated", "at", "allocated"),
@@ -106,14 +106,16 @@ def changes(first, second, at="end", top=20):
         ("live allocations", "at", "live"),
         ("segments at the end", "end", "segments"),
     ):
-        found["figures"].append({"name": name, "values": [one[place][key] for one in both]})
-    found["tags"] = changed(first, second, at, top, "tag", lambda _, history: history.tags.texts().__getitem__)
-    found["stacks"] = changed(first, second, at, top, "node", lambda stacks, _: lambda node: tuple(stacks.path(node)))
-    for row in found["stacks"]:
+        difference["figures"].append({"name": name, "values": [one[place][key] for one in both]})
+    difference["tags"] = changed(first, second, at, top, "tag", lambda _, history: history.tags.texts().__getitem__)
+    difference["stacks"] = changed(
+        first, second, at, top, "node", lambda stacks, _: lambda node: tuple(stacks.path(node))
+    )
+    for row in difference["stacks"]:
         calls = [f"{name} {os.path.basename(file)}:{line}" if file else name for name, file, line in row["name"]]
         more = f" < … {len(calls) - FRAMES} more" if len(calls) > FRAMES else ""
         row["name"] = " < ".join(calls[:FRAMES]) + more or "(no stack)"
-    return found
+    return difference
 
 
 def changed(first, second, at, top, column, namer):
@@ -125,10 +127,10 @@ def changed(first, second, at, top, column, namer):
             row = sums.setdefault(name_of(key), [0, 0, 0, 0])
             row[2 * place] += nbytes
             row[2 * place + 1] += count
-    found = [
+    result = [
         {"name": name, "values": [row[0], row[2]], "counts": [row[1], row[3]]}
         for name, row in sums.items()
         if row[0] != row[2] or row[1] != row[3]
     ]
-    found.sort(key=lambda row: -abs(row["values"][1] - row["values"][0]))
-    return found[:top]
+    result.sort(key=lambda row: -abs(row["values"][1] - row["values"][0]))
+    return result[:top]

@@ -20,7 +20,7 @@ from rich.text import Text
 from l0rt._base.integers import size_text
 from l0rt.bench import report
 from l0rt.cli import keys
-from l0rt.cli.memory.stacks import shown
+from l0rt.cli.memory.stacks import printable
 from l0rt.telemetry import Sample, monitor
 
 PATIENCE = 5.0  # seconds for an answer
@@ -58,7 +58,7 @@ class Question:
         return self.channel.fileno()
 
     def step(self):
-        """Return what the process tells, None while it has not; `CannotWatch` if it tells nothing."""
+        """Return the process's answer, None before it arrives; `CannotWatch` if the process gives none."""
         is_over = True
         try:
             if self._is_complete():
@@ -69,7 +69,7 @@ class Question:
         except (FileNotFoundError, ConnectionRefusedError) as e:
             raise CannotWatch(f"process {self.pid} {self._absent(e)}") from None
         except (OSError, ValueError, RecursionError) as e:
-            raise CannotWatch(f"process {self.pid} cannot be watched: {shown(str(e), 200)}") from None
+            raise CannotWatch(f"process {self.pid} cannot be watched: {printable(str(e), 200)}") from None
         finally:
             if is_over:
                 self.close()
@@ -86,7 +86,7 @@ class Question:
             while part := self.channel.recv(1 << 16):
                 self.found += part
                 if len(self.found) > MOST:
-                    raise CannotWatch(f"process {self.pid} tells too much")
+                    raise CannotWatch(f"process {self.pid} sends too much")
         except BlockingIOError:
             return False
         return True
@@ -94,7 +94,7 @@ class Question:
     def _connect(self):
         """BlockingIOError while too many others wait."""
         if not monitor.is_private(monitor.folder()):
-            raise CannotWatch(f"others may enter {shown(monitor.folder())}: what is in it is not trusted")
+            raise CannotWatch(f"others may enter {printable(monitor.folder())}: what is in it is not trusted")
         self.channel.connect(monitor.path(self.pid))
         self.is_connected = True
         if monitor.peer(self.channel) != os.getuid():
@@ -119,9 +119,9 @@ def wait(questions, limit):
 
 
 def ask(pid, with_sensors=False, pause=None):
-    """Return what a process tells; `CannotWatch` if there is none or if it tells nothing.
+    """Return a process's answer; `CannotWatch` if there is no process or no answer.
 
-    ``pause`` waits for so many seconds, and is true if nobody wants the answer any more: then it is None.
+    ``pause`` waits for so many seconds, and is true if the answer is no longer wanted: then it is None.
     """
     question = Question(pid, with_sensors)
     while (answer := question.step()) is None:
@@ -150,12 +150,12 @@ def checked(value, pid):
         raise ValueError(value["error"])
     good = good and type(value.get("devices")) is list
     good = good and type(value.get("command")) is list and all(type(word) is str for word in value["command"])
-    if not good or not all(map(is_well_told, value["devices"])):
+    if not good or not all(map(is_well_formed, value["devices"])):
         raise ValueError("its answer is not of this version of l0rt")
     return value
 
 
-def is_well_told(device):
+def is_well_formed(device):
     """Whether all that is printed of a device has the right type."""
     if type(device) is not dict or any(type(device.get(name)) is not kind for name, kind in TYPES.items()):
         return False
@@ -202,31 +202,33 @@ def figures(device):
     return sums, tags
 
 
-def table(found):
+def table(answer):
     """Return the table of a process."""
-    made = report.table(f"process {found['pid']}", "allocated", "peak", "reserved", "peak", "blocks", "out of memory")
-    for device in found["devices"]:
+    grid = report.table(f"process {answer['pid']}", "allocated", "peak", "reserved", "peak", "blocks", "out of memory")
+    for device in answer["devices"]:
         (allocated, most, reserved, most_reserved, blocks, failures), tags = figures(device)
         sizes = map(size_text, (allocated, most, reserved, most_reserved))
-        made.add_row(Text(shown(f"{device['index']}: {device['name']}", 60)), *sizes, f"{blocks:,}", f"{failures:,}")
+        grid.add_row(
+            Text(printable(f"{device['index']}: {device['name']}", 60)), *sizes, f"{blocks:,}", f"{failures:,}"
+        )
         for tag, (current, peak) in sorted(tags.items(), key=lambda row: -row[1][0]):
-            made.add_row(Text(f"   {shown(tag, 60)}"), size_text(current), size_text(peak), "", "", "", "")
-    if not found["devices"]:
-        made.add_row("no device is open", *[""] * 6)
-    return made
+            grid.add_row(Text(f"   {printable(tag, 60)}"), size_text(current), size_text(peak), "", "", "", "")
+    if not answer["devices"]:
+        grid.add_row("no device is open", *[""] * 6)
+    return grid
 
 
-def lines(found):
+def lines(answer):
     """Return a line for each device, for a file or a pipe."""
-    clock = time.strftime("%H:%M:%S", time.localtime(found["time"] if type(found.get("time")) is float else None))
-    for device in found["devices"]:
+    clock = time.strftime("%H:%M:%S", time.localtime(answer["time"] if type(answer.get("time")) is float else None))
+    for device in answer["devices"]:
         (allocated, most, reserved, _, _, _), _ = figures(device)
         sizes = f"allocated {size_text(allocated)}, peak {size_text(most)}, reserved {size_text(reserved)}"
-        yield f"{clock} process {found['pid']} device {device['index']}: {sizes}"
+        yield f"{clock} process {answer['pid']} device {device['index']}: {sizes}"
 
 
 def watch(out, pid, interval, count, as_json, process=None):
-    """Print what a process tells every ``interval`` seconds: ``count`` times, or until it ends or somebody presses q.
+    """Print a process's answer every ``interval`` seconds: ``count`` times, or until it ends or the user presses q.
 
     ``process`` is one that was started for this, which needs a moment before it can be watched. The keys are its own.
     """
@@ -235,29 +237,29 @@ def watch(out, pid, interval, count, as_json, process=None):
         Live(console=out, auto_refresh=False) if is_shown else nullcontext() as live,
         keys.Keys() if is_shown and process is None else nullcontext() as pressed,
     ):
-        told = 0
+        turn = 0
         pause = None if pressed is None else partial(pressed.is_pressed, "q")
-        while count is None or told < count:
+        while count is None or turn < count:
             try:
-                found = ask(pid, pause=pause)
-                if found is None:
+                answer = ask(pid, pause=pause)
+                if answer is None:
                     return
             except CannotWatch:
-                if process is None and not (told and not is_alive(pid)):
+                if process is None and not (turn and not is_alive(pid)):
                     raise
                 if process is None or process.poll() is not None:
                     return
                 time.sleep(min(interval, 0.05))
                 continue
-            told += 1
+            turn += 1
             if as_json:
-                print(json.dumps(found), flush=True)
+                print(json.dumps(answer), flush=True)
             elif live is not None:
-                live.update(table(found), refresh=True)
+                live.update(table(answer), refresh=True)
             else:
-                for line in lines(found):
+                for line in lines(answer):
                     print(line, flush=True)
-            if count is None or told < count:
+            if count is None or turn < count:
                 if process is not None:
                     if not still_runs(process, interval):
                         return
@@ -281,7 +283,7 @@ def start(words):
     try:
         return subprocess.Popen(words, env={**os.environ, "L0RT_MONITOR": "1"})
     except OSError as e:
-        raise CannotWatch(f"cannot start {shown(words[0])}: {e.strerror}") from None
+        raise CannotWatch(f"cannot start {printable(words[0])}: {e.strerror}") from None
 
 
 def run(words, interval, count, as_json):
@@ -302,7 +304,7 @@ def run(words, interval, count, as_json):
             raise
         finally:
             sys.stdout.flush()
-    return status if status >= 0 else 128 - status  # as shells tell that a signal has ended it
+    return status if status >= 0 else 128 - status  # as shells report that a signal has ended it
 
 
 class PassedOn:

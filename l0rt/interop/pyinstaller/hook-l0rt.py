@@ -43,9 +43,9 @@ names = [name for name in names if name.split(".")[0] not in ("PyInstaller", "__
 
 @isolated.decorate
 def _names(code, left_out):
-    found = {"left_out": left_out}
-    exec(code, found)
-    return found["names"]
+    namespace = {"left_out": left_out}
+    exec(code, namespace)
+    return namespace["names"]
 
 
 binaries = [pair for pair in _files() if ".so" in os.path.basename(pair[0])]

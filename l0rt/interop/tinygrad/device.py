@@ -41,8 +41,8 @@ class L0RTAllocator(Allocator):
         kind: Literal["device", "host", "shared"] = "shared" if options.cpu_access else "device"
         if options.host:
             kind = "host"
-        made = empty(size, device=self.dev.name, stream=self.dev.stream, kind=kind)
-        return made.fill(0, stream=self.dev.stream) if options.zero else made
+        buffer = empty(size, device=self.dev.name, stream=self.dev.stream, kind=kind)
+        return buffer.fill(0, stream=self.dev.stream) if options.zero else buffer
 
     def _free(self, opaque, options):
         """A Buffer goes with its last reference: views keep it."""
@@ -87,20 +87,20 @@ class L0RTProgram(Program):
 
     def launcher(self, groups, group_size):
         """Return what launches the kernel with these sizes."""
-        found = self.launchers.get((groups, group_size))
-        if found is None:
+        launcher = self.launchers.get((groups, group_size))
+        if launcher is None:
             if group_size is None:
                 return partial(self.kernel.launch, global_size=groups, stream=self.dev.stream)
-            found = self.kernel[groups, group_size, self.dev.stream]
+            launcher = self.kernel[groups, group_size, self.dev.stream]
             if len(self.launchers) == MOST_SIZES:
                 self.launchers.clear()
-            self.launchers[groups, group_size] = found
-        return found
+            self.launchers[groups, group_size] = launcher
+        return launcher
 
     def arguments(self, bufs, vals):
         """Return buffers and numbers in the kernel's order."""
-        given = (*bufs, *vals)
-        return given if self.slots is None else tuple([given[slot] for slot in self.slots])
+        arguments = (*bufs, *vals)
+        return arguments if self.slots is None else tuple([arguments[slot] for slot in self.slots])
 
     def __call__(self, *bufs, global_size=(1, 1, 1), local_size=None, vals=(), wait=False, **_):
         launch = self.launcher(global_size, local_size)

@@ -42,7 +42,7 @@ class L0RTGraph(MultiGraphRunner):
     def capture(self, streams):
         """Record all calls, each on the stream of its device."""
         homes = [streams[Device[bufs[0].device]] for _, _, bufs, _ in self.calls]
-        needs = [self.needed(j) for j in range(len(self.calls))]
+        needs = [self.predecessors(j) for j in range(len(self.calls))]
         crossing = {i for j, waits in enumerate(needs) for i in waits if homes[i] is not homes[j]}
         root = streams[self.first]
         events: dict[int, Any] = {}
@@ -61,17 +61,17 @@ class L0RTGraph(MultiGraphRunner):
                 if stream is not root:
                     root.wait_stream(stream)
 
-    def needed(self, j):
+    def predecessors(self, j):
         """Return the numbers of the earlier calls that a call must come behind."""
         _, ast, bufs, _ = self.calls[j]
-        written = ast.arg.outs if ast.op is Ops.PROGRAM else (0,)
-        return self._access_resources(bufs, list(written), j)
+        outputs = ast.arg.outs if ast.op is Ops.PROGRAM else (0,)
+        return self._access_resources(bufs, list(outputs), j)
 
     def issue(self, j, stream):
-        _, ast, bufs, known = self.calls[j]
+        _, ast, bufs, constants = self.calls[j]
         opaques = [buf._buf for buf in bufs]
         if ast.op is Ops.PROGRAM:
-            values = {**dict.fromkeys(self.vars, 0), **known}
+            values = {**dict.fromkeys(self.vars, 0), **constants}
             groups, group_size = [tuple(max(1, size) for size in sizes) for sizes in ast.arg.launch_dims(values)]
             runtime = self.runtimes[j]
             args = runtime.arguments(opaques, [values[variable.expr] for variable in ast.arg.vars])
@@ -85,10 +85,10 @@ class L0RTGraph(MultiGraphRunner):
         self.change(input_uops, var_vals)
         for dev in self.devices[1:]:
             self.first.stream.wait_stream(dev.stream)
-        taken = timed(self.first.stream, self.replay) if wait else self.replay()
+        seconds = timed(self.first.stream, self.replay) if wait else self.replay()
         for dev in self.devices[1:]:
             dev.stream.wait_stream(self.first.stream)
-        return taken
+        return seconds
 
     def replay(self):
         with self.first.stream:
@@ -98,11 +98,11 @@ class L0RTGraph(MultiGraphRunner):
         """Change the nodes whose inputs, variables or sizes are not what they were."""
         changes: dict[int, dict[int, Any]] = {}
         for j in self.changing:
-            number, given = self.calls[j][0], self.given[j]
+            number, current = self.calls[j][0], self.given[j]
             for position, slot in self.uop_replace[j]:
                 buf = input_uops[slot].buffer
                 opaque = (buf.bufs[number] if isinstance(buf, MultiBuffer) else buf).ensure_allocated()._buf
-                if given[position] != address(opaque):
+                if current[position] != address(opaque):
                     changes.setdefault(j, {})[position] = opaque
         for j, i, value in self.updated_vars(var_vals):
             position = len(self.calls[j][2]) + i
@@ -112,17 +112,17 @@ class L0RTGraph(MultiGraphRunner):
         for j in {**changes, **sizes}:
             self.change_node(j, changes.get(j, {}), sizes.get(j))
 
-    def change_node(self, j, found, sizes):
+    def change_node(self, j, changes, sizes):
         """Change what one node has at the given positions, and its sizes if there are any."""
         node = self.nodes[j]
         if node.kind == "copy":
-            node.update(**{("dst", "src")[position]: opaque for position, opaque in found.items()})
+            node.update(**{("dst", "src")[position]: opaque for position, opaque in changes.items()})
         else:
             slots = self.runtimes[j].slots
-            args = {position if slots is None else slots.index(position): what for position, what in found.items()}
+            args = {position if slots is None else slots.index(position): what for position, what in changes.items()}
             groups, group_size = sizes or (None, None)
             node.update(args=args, groups=groups, group_size=group_size)
-        self.given[j].update({position: address(what) for position, what in found.items()})  # what is so now
+        self.given[j].update({position: address(what) for position, what in changes.items()})  # what is so now
         if sizes:
             self.sizes[j] = sizes
 

@@ -9,7 +9,7 @@ cimport cython
 from libc.stdint cimport int64_t, uint64_t
 from posix.unistd cimport getpid
 
-from l0rt._base.arguments cimport clamped_priority, is_whole, known_as, told_list, whole
+from l0rt._base.arguments cimport clamped_priority, is_whole, known_as, list_of_protocol, whole
 from l0rt._base.interrupts cimport enter_at_once
 from l0rt.runtime.current.event cimport Event, Event_record, Event_wait, built_in_event
 from l0rt.runtime.current.waits cimport log_stuck
@@ -55,6 +55,7 @@ from l0rt.runtime.streams.types cimport *
 from l0rt.runtime.streams.wait cimport stream_policy, timeout_ns
 from l0rt.ze.api cimport ze_command_list_handle_t
 
+from l0rt._base.described import takes_device
 from l0rt.runtime.current import callbacks
 from l0rt.runtime.streams.devices import device_count, lazy
 
@@ -241,7 +242,7 @@ instead of refused.
         cdef l0rt_device* on
         cdef l0rt_stream* stream
         cdef size_t address
-        handle = told_list(handle)
+        handle = list_of_protocol(handle)
         number = whole(handle, "a command list's handle") if is_whole(handle) else 0
         if not 0 < number < 1 << 64:
             raise ValueError(f"a command list's handle must be an address, got {handle!r}")
@@ -518,23 +519,14 @@ def set_stream(Queue stream not None):
     exchange_stream(stream.ptr)
 
 
+@takes_device
 def current_raw_stream(device=None):
     """Return the native handle of the current stream on ``device`` as an integer, without creating a Stream object.
-
-    Parameters
-    ----------
-    device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Returns
     -------
     int
         The ``ze_command_list_handle_t``.
-
-    Raises
-    ------
-    DeviceIndexError
-        There is no device with this index.
     """
     cdef l0rt_stream* stream
     cdef ze_command_list_handle_t handle

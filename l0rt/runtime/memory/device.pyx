@@ -77,6 +77,7 @@ from l0rt.ze cimport table
 from l0rt.ze.api cimport *
 
 from l0rt import config
+from l0rt._base.described import takes_device
 from l0rt.config import alloc_options
 from l0rt.errors import InvalidArgumentError, L0Error, OutOfMemoryError
 from l0rt.runtime.lazy import MEMORY, on_exit
@@ -413,44 +414,26 @@ cdef int64_t reserved_bytes(device) except -1:
     return heap_reserved_bytes(heap)
 
 
+@takes_device
 def memory_allocated(device=None):
     """Return the size of all allocated blocks of ``device`` in bytes.
-
-    Parameters
-    ----------
-    device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Returns
     -------
     int
         Bytes.
-
-    Raises
-    ------
-    DeviceIndexError
-        There is no device with this index.
     """
     return allocated_bytes(device)
 
 
+@takes_device
 def memory_reserved(device=None):
     """Return how many bytes of ``device`` the allocator has reserved, in use and cached.
-
-    Parameters
-    ----------
-    device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Returns
     -------
     int
         Bytes.
-
-    Raises
-    ------
-    DeviceIndexError
-        There is no device with this index.
     """
     return reserved_bytes(device)
 

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 from collections.abc import Callable, Iterable
-from typing import Any, Literal
+from typing import Any, Literal, ParamSpec, TypeVar
 
-from l0rt.memory import Adaptor, PluggableAllocator
+from l0rt.runtime.memory.adaptor import Adaptor
 from l0rt.runtime.memory.importedpool import ImportedPool
+from l0rt.runtime.memory.pluggable import PluggableAllocator
 from l0rt.runtime.streams.naming import _Device
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 WHAT: str
 
@@ -44,6 +48,13 @@ class XpuMemPool(MemPool):
         interprocess: bool = False,
     ) -> XpuMemPool: ...
 
+class use_mem_pool:
+    def __new__(cls, pool: MemPool, device: _Device = None) -> use_mem_pool: ...
+    def __enter__(self) -> MemPool: ...
+    def __exit__(self, *error: object) -> None: ...
+    def __call__(self, function: Callable[_P, _R]) -> Callable[_P, _R]: ...
+
+def change_current_allocator(allocator: PluggableAllocator | Adaptor) -> None: ...
 def trim_pools(device: _Device = None, stream: Any = None, pool: MemPool | None = None) -> None: ...
 def index_or_current(device: _Device) -> int: ...
 def pointer_info(ptr: int) -> dict[str, Any] | None: ...
