@@ -142,7 +142,8 @@ class Failures:
     """
 
     def __init__(self):
-        for variable in {"XE_DEVICE_FAILURES", "XE_DEVICE_UNMAPPED"} & os.environ.keys():  # read when they are used
+        names = {"XE_DEVICE_FAILURES", "XE_DEVICE_UNMAPPED", "XE_DEVICE_COUNTERS"}
+        for variable in names & os.environ.keys():  # read when they are used; another worker's are not this one's
             os.environ[variable] += os.environ.get("PYTEST_XDIST_WORKER", "")
         self.failures = News(os.environ["XE_DEVICE_FAILURES"])
         self.unmapped = News(os.environ.get("XE_DEVICE_UNMAPPED", os.devnull))
