@@ -470,11 +470,10 @@ cdef bint is_in_use(list marks) except -1:
 
 cdef void sweep() noexcept:
     global _leaving
-    kept = []
+    closed, _leaving = _leaving, []     # a collection of garbage may close others meanwhile
     ended = []
-    for entry in _leaving:
-        (kept if is_in_use(entry[1]) else ended).append(entry)
-    _leaving = kept
+    for entry in closed:
+        (_leaving if is_in_use(entry[1]) else ended).append(entry)
     for owner, _ in ended:
         owner.close()
 
