@@ -6,7 +6,7 @@ from l0rt.buffers.dlpack cimport Loan
 cdef Buffer new_borrowed(Loan loan)
 
 # `numpy` without arguments returns an array of this dtype and shape.
-cdef int keep_layout(Buffer made, tuple layout) except -1
+cdef int keep_layout(Buffer buffer, tuple layout) except -1
 
 # What `l0rt.empty` was asked for, on another device type than the built-in one.
 cdef Buffer serve(size_t nbytes, device, stream, str kind)

@@ -432,9 +432,9 @@ cdef OtherBuffer new_other(size_t nbytes, named, interface, order):
     return buffer
 
 
-cdef int keep_layout(Buffer made, tuple layout) except -1:
+cdef int keep_layout(Buffer buffer, tuple layout) except -1:
     """Let `numpy` without arguments return an array of this dtype and shape."""
-    (<OtherBuffer?>made).layout = layout
+    (<OtherBuffer?>buffer).layout = layout
     return 0
 
 

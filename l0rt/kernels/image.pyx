@@ -58,12 +58,12 @@ cdef tuple parsed(format):
     if packed is not None:
         return packed
     match = re.fullmatch("([rgbalid]+)(8|16|32)(uint|sint|unorm|snorm|float)", format)
-    shown = CHANNELS.get(match[1]) if match else None
-    if shown is None or (match[2] == "8" and match[3] == "float"):
+    channels = CHANNELS.get(match[1]) if match else None
+    if channels is None or (match[2] == "8" and match[3] == "float"):
         raise ValueError(f"there is no image format {format!r}: one is such as 'rgba8unorm', 'r32float', 'bgra8unorm' or "
                          f"'rg16uint', or one of {', '.join(PACKED)}")
-    components = len({channel for channel in shown if channel in "RGBAD"})
-    return (int(match[2]),) * components, shown, match[3]
+    components = len({channel for channel in channels if channel in "RGBAD"})
+    return (int(match[2]),) * components, channels, match[3]
 
 
 cdef l0rt_device* device_of(device) except NULL:
@@ -109,7 +109,7 @@ Its contents are undefined. Memory of images does not come from l0rt's allocator
     def __cinit__(self, shape, format="rgba8unorm", *, bint array=False, device=None):
         cdef l0rt_image_desc desc
         cdef l0rt_image_limits limits
-        bits, shown, number = parsed(format)
+        bits, channels, number = parsed(format)
         self.shape, self.format, self.array = checked_shape(shape), format, array
         cdef int axes = len(self.shape) - array
         if not 1 <= axes <= (2 if array else 3):
@@ -130,7 +130,7 @@ Its contents are undefined. Memory of images does not come from l0rt's allocator
                                    f"and an array at most {limits.elements} images, got {self.shape}")
         desc.type = ((1 if array else 0), (3 if array else 2), 4)[axes - 1]
         desc.layout, desc.number = LAYOUTS[bits], NUMBERS[number]
-        desc.channels = [SHOWN.index(channel) for channel in shown]
+        desc.channels = [SHOWN.index(channel) for channel in channels]
         desc.width = extents[axes - 1]
         desc.height = extents[axes - 2] if axes > 1 else 1
         desc.depth = extents[0] if axes > 2 else 1
@@ -432,8 +432,8 @@ ValueError
         raise TypeError("a Sampler cannot be pickled")
 
     def __repr__(self):
-        told = f"{self.addressing!r}, {self.filter!r}, normalized={self.normalized}"
-        return f"<l0rt.Sampler {told}{' closed' if self.owner is None else ''}>"
+        text = f"{self.addressing!r}, {self.filter!r}, normalized={self.normalized}"
+        return f"<l0rt.Sampler {text}{' closed' if self.owner is None else ''}>"
 
 
 cdef uint64_t Sampler_use(Sampler self, l0rt_device* device, l0rt_stream* stream) except 0:

@@ -297,10 +297,10 @@ class Kernel(SIMDKernel):
         self.body.writeline("}")
         self.body.splice(self.combines)
         self.body.splice(self.stores)
-        kept = OrderedSet()
+        reductions = OrderedSet()
         for result in self.cse.reduction_cache.values():
-            kept.update(result if isinstance(result, tuple) else (result,))
-        self.cse.invalidate(kept)
+            reductions.update(result if isinstance(result, tuple) else (result,))
+        self.cse.invalidate(reductions)
         tree.cache_clear()
 
     def _numel(self, tree):

@@ -65,12 +65,12 @@ class Interface(dynamo.DeviceInterface):
 
         @staticmethod
         def get_device_properties(device=None):
-            known = dynamo.caching_worker_device_properties.setdefault(NAME, {})
+            cache = dynamo.caching_worker_device_properties.setdefault(NAME, {})
             index = torch.device(device).index if isinstance(device, str) else getattr(device, "index", device)
             index = Interface.Worker.current_device() if index is None else index
-            if index not in known:
-                known[index] = properties(index)
-            return known[index]
+            if index not in cache:
+                cache[index] = properties(index)
+            return cache[index]
 
     current_device = staticmethod(module.current_device)
     set_device = staticmethod(module.set_device)

@@ -304,9 +304,9 @@ interprocess : bool, optional
         if self.pool == NULL:
             raise UnsupportedError("torch.Event ipc is not supported yet for events of other kinds: "
                                    "an event is shared that was made with interprocess=True and was recorded here")
-        made = event_export(<EventPool><object>self.pool, self.slot)
-        remember_shared(self, event_identity(None, made))
-        return made
+        handle = event_export(<EventPool><object>self.pool, self.slot)
+        remember_shared(self, event_identity(None, handle))
+        return handle
 
     @staticmethod
     def from_ipc_handle(device, handle):
@@ -337,23 +337,23 @@ interprocess : bool, optional
         If the other process ends before the event is signalled, waits of the host for it raise an error, and so does
         the next wait for a stream that waits for it, which goes on.
         """
-        cdef l0rt_foreign found
+        cdef l0rt_foreign foreign
         cdef EventPool pool
-        cdef Event made
+        cdef Event event
         identity = event_identity(device, handle)
         if identity in _shared:
-            made = <Event><PyObject*><size_t>_shared[identity]
-            if event_is_current(made.slot, identity[-1]):
-                return made
-        pool = event_import(device, handle, &found)
+            event = <Event><PyObject*><size_t>_shared[identity]
+            if event_is_current(event.slot, identity[-1]):
+                return event
+        pool = event_import(device, handle, &foreign)
         try:
-            made = built_in_event(True)
-            take_pool(made, pool, found.device, found.peer, found.told)
+            event = built_in_event(True)
+            take_pool(event, pool, foreign.device, foreign.peer, foreign.told)
         except BaseException:
-            peer_drop(found.peer)
+            peer_drop(foreign.peer)
             raise
-        remember_shared(made, identity)
-        return made
+        remember_shared(event, identity)
+        return event
 
     @property
     def device(self):
