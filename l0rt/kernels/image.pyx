@@ -4,11 +4,13 @@
 import re
 
 cimport cython
-from libc.stdint cimport uint32_t, uint64_t
+from libc.stdint cimport uint64_t
 
 from l0rt._base.arguments cimport checked_shape, known_as
 from l0rt.buffers.buffer cimport DEVICE, Buffer, Buffer_check_open, Buffer_hold, Buffer_operand, Buffer_unhold
-from l0rt.core.image cimport Image as CoreImage, Sampler as CoreSampler, image_limits, l0rt_image_desc, l0rt_image_limits
+from l0rt.core.image cimport (
+    Image as CoreImage, Sampler as CoreSampler, image_limits, l0rt_image_desc, l0rt_image_limits,
+)
 from l0rt.runtime.current.thread cimport current_device, current_stream
 from l0rt.runtime.memory.transfer cimport l0rt_operand, operand_use
 from l0rt.runtime.streams.copy cimport queue_copy_image
@@ -60,8 +62,8 @@ cdef tuple parsed(format):
     match = re.fullmatch("([rgbalid]+)(8|16|32)(uint|sint|unorm|snorm|float)", format)
     channels = CHANNELS.get(match[1]) if match else None
     if channels is None or (match[2] == "8" and match[3] == "float"):
-        raise ValueError(f"there is no image format {format!r}: one is such as 'rgba8unorm', 'r32float', 'bgra8unorm' or "
-                         f"'rg16uint', or one of {', '.join(PACKED)}")
+        raise ValueError(f"there is no image format {format!r}: one is such as 'rgba8unorm', 'r32float', 'bgra8unorm' "
+                         f"or 'rg16uint', or one of {', '.join(PACKED)}")
     components = len({channel for channel in channels if channel in "RGBAD"})
     return (int(match[2]),) * components, channels, match[3]
 
@@ -126,8 +128,8 @@ Its contents are undefined. Memory of images does not come from l0rt's allocator
             raise UnsupportedError(f"{Image_device(self)} has no images")
         extents = self.shape[array:]
         if max(extents) > most or min(self.shape) < 1 or (array and self.shape[0] > limits.elements):
-            raise UnsupportedError(f"an image of {Image_device(self)} has 1 to {most} texels along each of {axes} axes, "
-                                   f"and an array at most {limits.elements} images, got {self.shape}")
+            raise UnsupportedError(f"an image of {Image_device(self)} has 1 to {most} texels along each of {axes} axes,"
+                                   f" and an array at most {limits.elements} images, got {self.shape}")
         desc.type = ((1 if array else 0), (3 if array else 2), 4)[axes - 1]
         desc.layout, desc.number = LAYOUTS[bits], NUMBERS[number]
         desc.channels = [SHOWN.index(channel) for channel in channels]
@@ -314,8 +316,8 @@ cdef tuple region_of(Image self, array, origin, ze_image_region_t* region):
     extents = array.shape if self.components == 1 else array.shape[:-1]
     start = (0,) * len(self.shape) if origin is None else checked_shape(origin)
     fits = len(extents) == len(start) == len(self.shape) and array.shape == array_shape(self, extents)
-    if not fits or min(start) < 0 or any([first + extent > there for first, extent, there in zip(start, extents, self.shape)]) or (
-            origin is None and extents != self.shape):
+    fits = fits and all([0 <= first <= there - extent for first, extent, there in zip(start, extents, self.shape)])
+    if not fits or (origin is None and extents != self.shape):
         raise ValueError(f"the array must have the shape {array_shape(self, self.shape)}, or be a part of it with "
                          f"origin=, got {array.shape}{'' if origin is None else f' at {start}'}")
     return set_region(self, start, extents, region)
