@@ -300,7 +300,8 @@ uint32_t *ir_operand(ir_insn *insn, int i); /* NULL past the last one */
 ir_insn **ir_makers(ir_kernel *k); /* of each value that there is now: the instruction that makes it, or NULL */
 uint32_t *ir_uses(ir_kernel *k); /* of each value: how often it is used */
 int ir_successors(const ir_block *block); /* their number */
-void ir_replace_values(ir_kernel *k, const uint32_t *alias, uint32_t count); /* each of `count`, if its alias is not 0 */
+void ir_replace_values(ir_kernel *k, const uint32_t *alias,
+                       uint32_t count); /* each of `count`, if its alias is not 0 */
 /* Computes an operation with integer constants; false: it is another one. */
 bool ir_evaluate(const ir_kernel *k, const ir_insn *insn, const uint64_t *operands, uint64_t *result);
 

@@ -6,7 +6,9 @@
  * copies, and for a wave that is whole. */
 #include "spirv/ir/ir.h"
 
-enum { MOST = 256 }; /* a block with more phis has copies only: ordering them takes time by the square of their number */
+enum {
+  MOST = 256
+}; /* a block with more phis has copies only: ordering them takes time by the square of their number */
 
 static void split_edges(ir_kernel *k) {
   uint32_t blocks = k->block_count;
