@@ -41,6 +41,8 @@ from l0rt.errors import UnsupportedError as UnsupportedError
 from l0rt.kernels.arguments import LocalMemory as LocalMemory
 from l0rt.kernels.arguments import Pointer as Pointer
 from l0rt.kernels.compiler import compile as compile
+from l0rt.kernels.image import Image as Image
+from l0rt.kernels.image import Sampler as Sampler
 from l0rt.kernels.module import Module as Module
 from l0rt.kernels.specialized import specialize as specialize
 from l0rt.runtime.current.event import Event as Event

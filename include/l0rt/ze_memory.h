@@ -55,14 +55,14 @@ typedef enum {
   ZE_MEMORY_ACCESS_ATTRIBUTE_READONLY = 2,
 } ze_memory_access_attribute_t;
 
-typedef enum { /* 1.7 */
-               ZE_MEMORY_ATOMIC_ATTR_EXP_FLAG_NO_ATOMICS = 1u << 0,
-               ZE_MEMORY_ATOMIC_ATTR_EXP_FLAG_NO_HOST_ATOMICS = 1u << 1,
-               ZE_MEMORY_ATOMIC_ATTR_EXP_FLAG_HOST_ATOMICS = 1u << 2,
-               ZE_MEMORY_ATOMIC_ATTR_EXP_FLAG_NO_DEVICE_ATOMICS = 1u << 3,
-               ZE_MEMORY_ATOMIC_ATTR_EXP_FLAG_DEVICE_ATOMICS = 1u << 4,
-               ZE_MEMORY_ATOMIC_ATTR_EXP_FLAG_NO_SYSTEM_ATOMICS = 1u << 5,
-               ZE_MEMORY_ATOMIC_ATTR_EXP_FLAG_SYSTEM_ATOMICS = 1u << 6,
+typedef enum {
+  ZE_MEMORY_ATOMIC_ATTR_EXP_FLAG_NO_ATOMICS = 1u << 0, /* 1.7 */
+  ZE_MEMORY_ATOMIC_ATTR_EXP_FLAG_NO_HOST_ATOMICS = 1u << 1, /* 1.7 */
+  ZE_MEMORY_ATOMIC_ATTR_EXP_FLAG_HOST_ATOMICS = 1u << 2, /* 1.7 */
+  ZE_MEMORY_ATOMIC_ATTR_EXP_FLAG_NO_DEVICE_ATOMICS = 1u << 3, /* 1.7 */
+  ZE_MEMORY_ATOMIC_ATTR_EXP_FLAG_DEVICE_ATOMICS = 1u << 4, /* 1.7 */
+  ZE_MEMORY_ATOMIC_ATTR_EXP_FLAG_NO_SYSTEM_ATOMICS = 1u << 5, /* 1.7 */
+  ZE_MEMORY_ATOMIC_ATTR_EXP_FLAG_SYSTEM_ATOMICS = 1u << 6, /* 1.7 */
 } ze_memory_atomic_attr_exp_flag_t;
 typedef uint32_t ze_memory_atomic_attr_exp_flags_t;
 

@@ -122,7 +122,8 @@ cdef dict LETTERS = {
 cdef tuple COUNTS = (24, 26, 31, 32, 33, 34)
 
 Argument = namedtuple(
-    "Argument", "name kind size address_space number reads writes layout source", defaults=("", "")
+    "Argument", "name kind size address_space number reads writes layout source", defaults=("", ""),
+    module=__name__,
 )
 Argument.__doc__ = """One argument of a kernel, as the module tells of it.
 

@@ -33,18 +33,17 @@ SOMETIMES = {
     ("Buffer.randint_", "high"): 9,
 }  # fmt: skip
 OTHERS = set("""
-    cb fn hook synchronize_before_release
-    abbreviated advice alloc alloc_fn_name allocator allow_unused_input aot_mode args array augment_with_fx_traces
-    backup base blocking buffer callables callback capture_error_mode capture_stacks check_available clear_history
-    code compile_only constants context copy data_ptr debug_path device_interface device_name
-    expected_live_allocations graph keep_graph
-    device_type dst dtype enable_timing enabled end_event engine event events filename format fraction free
-    free_fn_name function generator handle headers high include_dirs include_traces including_emulation interprocess
-    kind kwargs lambd lazy log low max_entries mean memory mempool_id message metadata methods name new_state
-    new_states no_split non_blocking num_warmup_iters numa obj observer on_oom options owner p path path_to_lib_file
-    pattern policy pool pool_id record_pinned_host_memory sample_args shape skip_actions source specialize_on src stacks
-    stale state std stream streams table tags target text timeout trusted type upstream use_on_oom value values what
-    where xpu_graph
+    abbreviated addressing advice alloc alloc_fn_name allocator allow_unused_input aot_mode args array
+    augment_with_fx_traces backup base blocking buffer callables callback capture_error_mode capture_stacks cb
+    check_available clear_history code compile_only constants context copy data_ptr debug_path device_interface
+    device_name device_type dst dtype enable_timing enabled end_event engine event events expected_live_allocations
+    filename filter fn format fraction free free_fn_name function generator graph handle headers high hook include_dirs
+    include_traces including_emulation interprocess keep_graph kind kwargs lambd lazy log low max_entries mean memory
+    mempool_id message metadata methods name new_state new_states no_split non_blocking normalized num_warmup_iters
+    numa obj observer on_oom options origin owner p path path_to_lib_file pattern policy pool pool_id
+    record_pinned_host_memory sample_args shape skip_actions source specialize_on src stacks stale state std stream
+    streams synchronize_before_release table tags target text timeout trusted type upstream use_on_oom value values
+    what where xpu_graph
 """.split())  # fmt: skip
 NOT_OURS = {"DeviceInterface", "CpuInterface"}  # functions that refuse everything, or every name of a GPU
 TYPES_ONLY = {"set_accelerator", "get_interface_for_device", "register_interface_for_device"}

@@ -12,7 +12,7 @@
 #include "check.h"
 #include "spirv/spirv.h"
 
-static char last_log[400];
+static char last_log[512];
 
 static inline void note_log(void *context, const char *line) {
   (void)context;

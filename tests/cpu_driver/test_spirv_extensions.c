@@ -197,7 +197,7 @@ static void refuse(const char *why, uint32_t scope, uint32_t size, uint32_t op) 
     spirv_launch launch = launch_of(program, "f", arguments);
     spirv_result result;
     CHECK(!spirv_run(&launch, &result));
-    snprintf(last_log, sizeof(last_log), "%s", result.text);
+    note_log(NULL, result.text);
     spirv_program_release(program);
   }
   if (strstr(last_log, why) == NULL) fprintf(stderr, "%s, expected %s\n", last_log, why);

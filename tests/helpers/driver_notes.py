@@ -24,7 +24,7 @@ from helpers.source import ROOT
 PLACES = 1 << 14  # of driver_notes.c
 INCLUDE = Path(l0rt.get_include())
 RENAMED = {"EVENT_POOL_COUNTER_BASED_EXP_DESC": "COUNTER_BASED_EVENT_POOL_EXP_DESC"}  # not named like its type
-FIELD = r"\b(?:ze_\w+(?<!_bool)_t |uint32_t (?=flags|\w*[oO]rdinal)|const \w+ \*+(?!pNext))(\w+);"
+FIELD = r"\b(?:ze_(?!image_format_t)\w+(?<!_bool)_t |uint32_t (?=flags|\w*[oO]rdinal)|const \w+ \*+(?!pNext))(\w+);"
 POINTERS = 15  # a field of the function itself: which pointers and handles it got
 
 

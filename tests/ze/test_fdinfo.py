@@ -116,7 +116,7 @@ def test_files_of_this_very_process_are_walked(tmp_path):
 
 def test_host_shadow_bytes_are_those_of_the_devices_address(proc, monkeypatch):
     address = devices.properties(0)["pci"]
-    with pytest.raises(l0rt.UnsupportedError, match="no fdinfo of this process tells the memory of xpu:0"):
+    with pytest.raises(l0rt.UnsupportedError, match="no fdinfo of this process reports the memory of xpu:0"):
         memory.host_shadow_bytes()
     if not address:
         address = ADDRESS
