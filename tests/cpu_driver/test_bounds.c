@@ -356,5 +356,5 @@ int main(void) {
   with_bounds(a_new_range_has_no_blocks);
   CHECK(in_child("L0RT_CPU_BOUNDS", "0", nothing_is_marked_without_the_setting, NULL, 0) == 0);
   begin();
-  finish("test_bounds");
+  finish("bounds");
 }

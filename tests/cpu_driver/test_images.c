@@ -437,6 +437,6 @@ int main(void) {
   kernels_fail_where_nothing_is_defined();
   work_items_have_their_own_images();
   a_closed_list_with_a_destroyed_image_is_refused();
-  finish("test_images");
+  finish("images");
   return 0;
 }

@@ -61,6 +61,12 @@ if __name__ == "__main__":
         words = pickle.dumps(l0rt.empty(10).fill(8))      # nobody else has it: the pickle keeps it
     assert l0rt.ipc.exported_count() == 1
     assert bytes(pickle.loads(words).numpy()) == bytes([8] * 10)
+    x = l0rt.from_numpy(np.arange(6, dtype="i2").reshape(2, 3))
+    with l0rt.ipc.sharing():
+        pickle.loads(pickle.dumps(x)).fill(0)
+    assert x.numpy().shape == (2, 3)
+    assert not x.numpy().any()
+    del x
     assert l0rt.ipc.exported_count() == 0
 """,
     )
