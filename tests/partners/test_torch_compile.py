@@ -195,9 +195,9 @@ agree(lambda x: x.sin().sum(), torch.randn(4, 50), mode="reduce-overhead")
     "fallbacks": """
 torch_device.forget_fallbacks()
 agree(lambda x: torch.digamma(x.abs() + 1) * 2, torch.randn(30))
-agree(lambda x: x.cumsum(0) + x.sort().values, torch.randn(30))
+agree(lambda x: x.sort().values * 2, torch.randn(30))
 names = {row.name for row in torch_device.fallbacks()}
-assert {"aten::digamma.out", "aten::cumsum.out", "aten::sort.values_stable"} <= names, names
+assert {"aten::digamma.out", "aten::sort.values_stable"} <= names, names
 """,
     "caches": """
 from torch._dynamo.utils import counters

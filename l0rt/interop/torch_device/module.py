@@ -108,6 +108,7 @@ def _lazy_init():
 
 
 def _generator(device):
+    _lazy_init()  # a seed may wait for it
     index = torch.device(device).index if not isinstance(device, int) else device
     return _extension.default_generator(current_device() if index is None else index)
 
@@ -128,14 +129,20 @@ def initial_seed():
 
 
 def manual_seed(seed):
-    """Seed the default generator of the current device."""
-    _generator("lzrt").manual_seed(int(seed))
+    """Seed the default generator of the current device, as soon as the driver is open."""
+    seed = int(seed)
+    _lazy_call(lambda: _generator("lzrt").manual_seed(seed), seed=True)
 
 
 def manual_seed_all(seed):
-    """Seed the default generators of all devices."""
-    for index in range(device_count()):
-        _generator(index).manual_seed(int(seed))
+    """Seed the default generators of all devices, as soon as the driver is open."""
+    seed = int(seed)
+
+    def seed_all():
+        for index in range(device_count()):
+            _generator(index).manual_seed(seed)
+
+    _lazy_call(seed_all, seed_all=True)
 
 
 def get_raw_stream(index):
