@@ -64,10 +64,20 @@ PARTICIPLES = set(
 MOST = {".": 10, "core": 111, "kernels": 252, "launch": 98, "runtime": 906, "ze": 103}
 
 
+def plain(tokens):
+    """Yield the tokens outside of f-strings, which are single tokens before Python 3.12."""
+    level = 0
+    for token in tokens:
+        kind = tokenize.tok_name[token.type]
+        level += (kind == "FSTRING_START") - (kind == "FSTRING_END")
+        if level == 0:
+            yield token
+
+
 def named_after_deeds(path):
     """Yield (line number, name) of every use of a value with such a name, but calls, attributes and keywords."""
     with tokenize.open(path) as file:
-        tokens = [t for t in tokenize.generate_tokens(file.readline) if t.type in (tokenize.NAME, tokenize.OP)]
+        tokens = [t for t in plain(tokenize.generate_tokens(file.readline)) if t.type in (tokenize.NAME, tokenize.OP)]
     depth = 0
     for before, token, behind in zip(["", *tokens], tokens, [*tokens[1:], ""], strict=False):
         depth += (token.string in "([{") - (token.string in ")]}")
