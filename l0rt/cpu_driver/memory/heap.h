@@ -20,6 +20,7 @@ typedef struct {
   uint32_t next_free;     /* the next block of the class's stack, counted from 1 */
   ze_memory_type_t type;
   bool read_only;      /* for devices */
+  bool is_image;       /* an image's own memory, to which no pointer points */
   bool bad;            /* injected: its first use fails */
   cpu_context *context; /* borrowed: its end frees the block */
   cpu_device *device;   /* whose memory it is; NULL for host memory */

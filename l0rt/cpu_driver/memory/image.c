@@ -146,6 +146,7 @@ static ze_result_t place(cpu_image *image, void *pitched) {
                                           s->slice_pitch * s->extent[2] * s->elements, 0, &memory);
     if (result != ZE_RESULT_SUCCESS) return result;
     image->owns = true;
+    cpu_usm_find(memory).block->is_image = true;
     pitched = memory;
   }
   cpu_found found = cpu_usm_find(pitched);

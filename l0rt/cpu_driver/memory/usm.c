@@ -53,7 +53,7 @@ ze_kernel_indirect_access_flags_t cpu_usm_access(const cpu_context *context, con
   cpu_found found = cpu_heap_find(&cpu_device_heap, pointer);
   if (found.block == NULL) found = cpu_heap_find(&cpu_host_heap, pointer);
   if (found.block == NULL) return cpu_import_find(context, pointer, &import) ? ZE_KERNEL_INDIRECT_ACCESS_FLAG_HOST : 0;
-  if (found.block->context != context) return 0;
+  if (found.block->context != context || found.block->is_image) return 0;
   return found.block->type == ZE_MEMORY_TYPE_DEVICE ? ZE_KERNEL_INDIRECT_ACCESS_FLAG_DEVICE
          : found.block->type == ZE_MEMORY_TYPE_HOST ? ZE_KERNEL_INDIRECT_ACCESS_FLAG_HOST
                                                     : ZE_KERNEL_INDIRECT_ACCESS_FLAG_SHARED;
@@ -173,6 +173,7 @@ cpu_found cpu_usm_add(cpu_context *context, cpu_device *device, ze_memory_type_t
   found.block->id = atomic_fetch_add(&last_id, 1) + 1;
   found.block->file = 0;
   found.block->origin = CPU_BLOCK_ALLOCATED;
+  found.block->is_image = false;
   found.block->exports = 0;
   atomic_store(&found.block->atomic_access, NULL);
   cpu_count(CPU_USM, 1);
