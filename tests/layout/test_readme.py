@@ -76,7 +76,7 @@ def test_a_newcomer_is_told_what_this_is_and_how_long_it_takes():
         "> **What l0rt is not:**",
         "**It has not run on a real Intel GPU yet.**",
         "about two\nminutes",
-        "about six minutes",
+        "about seven minutes",
         "-v '.[test]'",
     ],
 )
