@@ -12,18 +12,12 @@ typedef struct {
   bool loops_known;
 } walker;
 
-static bool inside(const ir_kernel *k, uint32_t block, uint32_t loop) {
-  uint32_t at = k->blocks[block].loop;
-  while (at != IR_EXIT && at != loop) at = k->blocks[at].outer;
-  return at == loop;
-}
-
 /* Returns the successor to visit as number i: the one that leaves the loop, then the second, then the first. */
 static uint32_t visit(const walker *w, uint32_t block, uint32_t i) {
   const ir_block *b = &w->k->blocks[block];
   if (ir_successors(b) == 1) return b->successor[0];
-  bool first = w->loops_known && b->loop != IR_EXIT && !inside(w->k, b->successor[0], b->loop) &&
-               inside(w->k, b->successor[1], b->loop);
+  bool first = w->loops_known && b->loop != IR_EXIT && !ir_is_inside(w->k, b->successor[0], b->loop) &&
+               ir_is_inside(w->k, b->successor[1], b->loop);
   return b->successor[first ? i : 1 - i];
 }
 

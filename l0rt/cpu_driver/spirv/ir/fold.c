@@ -53,36 +53,16 @@ bool ir_evaluate(const ir_kernel *k, const ir_insn *insn, const uint64_t *operan
   }
 }
 
-static uint32_t real(const uint32_t *alias, uint32_t count, uint32_t value) {
-  while (value < count && alias[value] != 0) value = alias[value];
-  return value;
-}
-
-void ir_replace_values(ir_kernel *k, const uint32_t *alias, uint32_t count) {
-  for (uint32_t b = 0; b < k->block_count; b++) {
-    ir_block *block = &k->blocks[b];
-    block->condition = real(alias, count, block->condition);
-    for (uint32_t i = 0; i < block->count; i++)
-      for (int o = 0; ir_operand(&block->insns[i], o) != NULL; o++)
-        *ir_operand(&block->insns[i], o) = real(alias, count, *ir_operand(&block->insns[i], o));
-    for (uint32_t p = 0; p < block->phi_count; p++)
-      for (uint32_t i = 0; i < block->predecessor_count; i++)
-        block->phis[p].sources[i] = real(alias, count, block->phis[p].sources[i]);
-  }
-  for (uint32_t p = 0; p < k->printf_count; p++)
-    for (uint32_t c = 0; c < k->printfs[p].component_count; c++)
-      k->printfs[p].components[c] = real(alias, count, k->printfs[p].components[c]);
-}
-
 /* Returns the value that replaces the result of the instruction, a constant or what is selected; 0: there is none. */
 static uint32_t replacement(ir_kernel *k, ir_insn *insn, const uint32_t *alias, uint32_t count) {
   uint64_t operands[3] = {0}, bits;
   bool any = false;
   if (insn->result == 0 || insn->op >= IR_COPY_MEMORY) return 0;
-  const ir_value *first = &k->values[real(alias, count, insn->a)];
-  if (insn->op == IR_SELECT && first->constant) return real(alias, count, (first->bits & 1) != 0 ? insn->b : insn->c);
+  const ir_value *first = &k->values[ir_real(alias, count, insn->a)];
+  if (insn->op == IR_SELECT && first->constant)
+    return ir_real(alias, count, (first->bits & 1) != 0 ? insn->b : insn->c);
   for (int o = 0; o < 3; o++) {
-    uint32_t value = real(alias, count, *ir_operand(insn, o));
+    uint32_t value = ir_real(alias, count, *ir_operand(insn, o));
     if (value == 0) continue;
     if (!k->values[value].constant) return 0;
     operands[o] = k->values[value].bits;
@@ -94,7 +74,7 @@ static uint32_t replacement(ir_kernel *k, ir_insn *insn, const uint32_t *alias, 
 
 /* A constant index becomes an added constant. */
 static void settle_index(ir_kernel *k, ir_insn *insn, const uint32_t *alias, uint32_t count) {
-  uint32_t index = real(alias, count, insn->b);
+  uint32_t index = ir_real(alias, count, insn->b);
   if (insn->op != IR_INDEX || !k->values[index].constant || !is_integer(insn->lane)) return;
   insn->b = ir_constant(k, LANE_I64, widen(k->values[index].bits, insn->lane) * insn->imm);
   insn->op = IR_ADD;
@@ -106,7 +86,7 @@ static void settle_index(ir_kernel *k, ir_insn *insn, const uint32_t *alias, uin
 static uint32_t source_of(const ir_block *block, const ir_phi *phi, const uint32_t *alias, uint32_t count) {
   uint32_t same = 0;
   for (uint32_t p = 0; p < block->predecessor_count; p++) {
-    uint32_t source = real(alias, count, phi->sources[p]);
+    uint32_t source = ir_real(alias, count, phi->sources[p]);
     if (source == phi->result || source == same) continue;
     if (same != 0) return 0;
     same = source;

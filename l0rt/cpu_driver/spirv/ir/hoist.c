@@ -9,12 +9,6 @@ static bool is_pure(const ir_insn *insn) {
   return insn->op != IR_COPY && insn->op != IR_SPLAT && (insn->op <= IR_MATH1_INT || insn->op == IR_INDEX);
 }
 
-static bool inside(const ir_kernel *k, uint32_t block, uint32_t loop) {
-  uint32_t at = k->blocks[block].loop;
-  while (at != IR_EXIT && at != loop) at = k->blocks[at].outer;
-  return at == loop;
-}
-
 /* Returns the block before the outermost loop in which no operand is made, or the instruction's own block. A value that is
  * the same in all lanes is moved only if it comes from arguments and constants alone, to where all lanes run together. */
 static uint32_t target_of(const ir_kernel *k, const uint32_t *made_in, ir_insn *insn, uint32_t block) {
@@ -31,7 +25,7 @@ static uint32_t target_of(const ir_kernel *k, const uint32_t *made_in, ir_insn *
     if (loop == 0 || before == IR_EXIT) break;
     for (int o = 0; ir_operand(insn, o) != NULL; o++) {
       uint32_t value = *ir_operand(insn, o);
-      if (value != 0 && !k->values[value].constant && inside(k, made_in[value], loop)) return block;
+      if (value != 0 && !k->values[value].constant && ir_is_inside(k, made_in[value], loop)) return block;
     }
     block = before;
   }

@@ -101,3 +101,25 @@ uint32_t *ir_uses(ir_kernel *k) {
 int ir_successors(const ir_block *block) {
   return block->end == END_BRANCH ? 2 : block->end == END_JUMP || block->end == END_BARRIER ? 1 : 0;
 }
+
+bool ir_is_inside(const ir_kernel *k, uint32_t block, uint32_t loop) {
+  uint32_t at = k->blocks[block].loop;
+  while (at != IR_EXIT && at != loop) at = k->blocks[at].outer;
+  return at == loop;
+}
+
+void ir_replace_values(ir_kernel *k, const uint32_t *alias, uint32_t count) {
+  for (uint32_t b = 0; b < k->block_count; b++) {
+    ir_block *block = &k->blocks[b];
+    block->condition = ir_real(alias, count, block->condition);
+    for (uint32_t i = 0; i < block->count; i++)
+      for (int o = 0; ir_operand(&block->insns[i], o) != NULL; o++)
+        *ir_operand(&block->insns[i], o) = ir_real(alias, count, *ir_operand(&block->insns[i], o));
+    for (uint32_t p = 0; p < block->phi_count; p++)
+      for (uint32_t i = 0; i < block->predecessor_count; i++)
+        block->phis[p].sources[i] = ir_real(alias, count, block->phis[p].sources[i]);
+  }
+  for (uint32_t p = 0; p < k->printf_count; p++)
+    for (uint32_t c = 0; c < k->printfs[p].component_count; c++)
+      k->printfs[p].components[c] = ir_real(alias, count, k->printfs[p].components[c]);
+}

@@ -300,6 +300,12 @@ uint32_t *ir_operand(ir_insn *insn, int i); /* NULL past the last one */
 ir_insn **ir_makers(ir_kernel *k); /* of each value that there is now: the instruction that makes it, or NULL */
 uint32_t *ir_uses(ir_kernel *k); /* of each value: how often it is used */
 int ir_successors(const ir_block *block); /* their number */
+bool ir_is_inside(const ir_kernel *k, uint32_t block, uint32_t loop); /* also in a loop in it */
+/* The last of the values that replace this one. */
+static inline uint32_t ir_real(const uint32_t *alias, uint32_t count, uint32_t value) {
+  while (value < count && alias[value] != 0) value = alias[value];
+  return value;
+}
 void ir_replace_values(ir_kernel *k, const uint32_t *alias,
                        uint32_t count); /* each of `count`, if its alias is not 0 */
 /* Computes an operation with integer constants; false: it is another one. */

@@ -12,10 +12,7 @@ typedef struct {
   uint32_t most; /* its capacity in values */
 } simplifier;
 
-static uint32_t real(const simplifier *s, uint32_t value) {
-  while (s->alias[value] != 0) value = s->alias[value];
-  return value;
-}
+static uint32_t real(const simplifier *s, uint32_t value) { return ir_real(s->alias, s->most, value); }
 
 static bool only_from(const ir_kernel *k, uint32_t block, uint32_t from) {
   return k->blocks[block].predecessor_count == 1 && k->blocks[block].predecessors[0] == from;

@@ -30,19 +30,13 @@ static uint32_t outside(const unroller *u) { /* which successor of `exit` leaves
   return u->number[u->k->blocks[u->exit].successor[0]] == 0 ? 0 : 1;
 }
 
-static bool inside(const ir_kernel *k, uint32_t block, uint32_t loop) {
-  uint32_t at = k->blocks[block].loop;
-  while (at != IR_EXIT && at != loop) at = k->blocks[at].outer;
-  return at == loop;
-}
-
 /* Finds the blocks and edges of the loop; false: it has another form. */
 static bool outline(unroller *u) {
   ir_kernel *k = u->k;
   uint32_t entries = 0, latches = 0, exits = 0;
   for (uint32_t i = 0; i < k->order_count; i++) {
     uint32_t b = k->order[i];
-    if (!inside(k, b, u->header)) continue;
+    if (!ir_is_inside(k, b, u->header)) continue;
     u->blocks[u->count++] = b;
     u->number[b] = u->count;
   }
